@@ -26,8 +26,8 @@ pub struct Context<'a> {
     pub index: &'a ViewIndex,
     /// Names for advisory keys.
     pub names: &'a LockNames,
-    /// Hours east of Greenwich and so on, for times of day.
-    pub offset: chrono::FixedOffset,
+    /// The zone of times of day.
+    pub zone: crate::model::zone::Zone,
 }
 
 impl<'a> Context<'a> {
@@ -80,13 +80,13 @@ impl<'a> Context<'a> {
     /// A time of day in the zone of whoever looks.
     #[must_use]
     pub fn time_of_day(&self, at: Timestamp) -> String {
-        at.with_timezone(&self.offset).format("%H:%M:%S").to_string()
+        at.with_timezone(&self.zone).format("%H:%M:%S").to_string()
     }
 
     /// `2026-11-20 14:02:31`, in the zone of whoever looks.
     #[must_use]
     pub fn day_and_time(&self, at: Timestamp) -> String {
-        at.with_timezone(&self.offset).format("%Y-%m-%d %H:%M:%S").to_string()
+        at.with_timezone(&self.zone).format("%Y-%m-%d %H:%M:%S").to_string()
     }
 
     /// The backend with this process id.

@@ -74,7 +74,7 @@ pub struct Settings {
     /// Which key does what.
     pub keymap: KeyMap,
     /// Zone for times of day.
-    pub offset: chrono::FixedOffset,
+    pub zone: crate::model::zone::Zone,
     /// Said in the header, such as "demo".
     pub note: Option<String>,
     /// Nothing can be asked for that acts: its keys are not bound.
@@ -94,7 +94,7 @@ impl Default for Settings {
         Self {
             target: String::new(),
             keymap: KeyMap::default(),
-            offset: chrono::Offset::fix(&chrono::Utc),
+            zone: chrono::Offset::fix(&chrono::Utc).into(),
             note: None,
             read_only: false,
             history: false,
@@ -437,5 +437,5 @@ impl App {
 fn context<'a>(settings: &'a Settings, view: Option<&'a View>, index: &'a ViewIndex) -> Option<Context<'a>> {
     let view = view?;
     let snapshot = view.snapshot.as_deref()?;
-    Some(Context { view, snapshot, index, names: &view.lock_names, offset: settings.offset })
+    Some(Context { view, snapshot, index, names: &view.lock_names, zone: settings.zone })
 }

@@ -1,9 +1,10 @@
 //! Times as people type them.
 
-use chrono::{FixedOffset, NaiveTime, TimeDelta};
+use chrono::{NaiveTime, TimeDelta};
 
 use crate::model::Timestamp;
 use crate::model::timeline::Step;
+use crate::model::zone::Zone;
 
 /// What a typed time may be.
 const EXPECTED: &str = "a time is 14:02, 14:02:31, -90s, -5m, -1h or worst; nothing is now";
@@ -12,7 +13,7 @@ const EXPECTED: &str = "a time is 14:02, 14:02:31, -90s, -5m, -1h or worst; noth
 ///
 /// # Errors
 /// What a time may be, in a line.
-pub fn parse(text: &str, newest: Timestamp, offset: FixedOffset) -> Result<Option<Step>, String> {
+pub fn parse(text: &str, newest: Timestamp, zone: Zone) -> Result<Option<Step>, String> {
     let text = text.trim();
     match text {
         "" | "now" => return Ok(None),
@@ -21,17 +22,18 @@ pub fn parse(text: &str, newest: Timestamp, offset: FixedOffset) -> Result<Optio
     }
     let time = match text.strip_prefix('-') {
         Some(ago) => ago_of(ago).and_then(|ago| newest.checked_sub_signed(ago)),
-        None => time_of_day(text, newest, offset),
+        None => time_of_day(text, newest, zone),
     };
     time.map(|time| Some(Step::Time(time))).ok_or_else(|| EXPECTED.to_owned())
 }
 
 /// `2026-11-04 14:02:31 +01:00`, or without the year where there is little room.
 #[must_use]
-pub fn dated(at: Timestamp, offset: FixedOffset, wide: bool) -> String {
-    let at = at.with_timezone(&offset);
+pub fn dated(at: Timestamp, zone: Zone, wide: bool) -> String {
+    let at = at.with_timezone(&zone);
     let time = at.format(if wide { "%Y-%m-%d %H:%M:%S" } else { "%m-%d %H:%M:%S" });
-    let zone = if offset.local_minus_utc() == 0 { "UTC".to_owned() } else { at.format("%:z").to_string() };
+    let zone =
+        if at.offset().local_minus_utc() == 0 { "UTC".to_owned() } else { at.format("%:z").to_string() };
     format!("{time} {zone}")
 }
 
@@ -46,14 +48,14 @@ const IN_RECORDING: &str = "a time is 14:02, 14:02:31, 2026-11-04 14:02, 2026-11
 pub fn in_recording(
     text: &str,
     (first, last): (Timestamp, Timestamp),
-    offset: FixedOffset,
+    zone: Zone,
 ) -> Result<Option<Step>, String> {
     const DAYS: [&str; 2] = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
     const ZONED: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S %#z"];
     let text = text.trim();
     let day = DAYS.iter().find_map(|format| chrono::NaiveDateTime::parse_from_str(text, format).ok());
-    if let Some(day) = day.and_then(|day| day.and_local_timezone(offset).single()) {
-        return Ok(Some(Step::Time(day.to_utc())));
+    if let Some(at) = day.and_then(|day| zone.moment(day, (first, last))) {
+        return Ok(Some(Step::Time(at)));
     }
     let is_epoch = text.len() >= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(at) = text.parse().ok().filter(|_| is_epoch).and_then(|at| Timestamp::from_timestamp(at, 0)) {
@@ -63,8 +65,8 @@ pub fn in_recording(
     if let Some(at) = zoned {
         return Ok(Some(Step::Time(at.to_utc())));
     }
-    let day = |at: Timestamp| at.with_timezone(&offset).date_naive();
-    match parse(text, last, offset) {
+    let day = |at: Timestamp| at.with_timezone(&zone).date_naive();
+    match parse(text, last, zone) {
         // It is after the end, and not of the day before.
         Ok(Some(Step::Time(at))) if at < first && day(at) < day(last) && !text.starts_with('-') => {
             Ok(Some(Step::Time(at + TimeDelta::days(1))))
@@ -86,22 +88,20 @@ fn ago_of(text: &str) -> Option<TimeDelta> {
     TimeDelta::try_seconds(number.parse::<i64>().ok()?.checked_mul(factor)?)
 }
 
-fn time_of_day(text: &str, newest: Timestamp, offset: FixedOffset) -> Option<Timestamp> {
+fn time_of_day(text: &str, newest: Timestamp, zone: Zone) -> Option<Timestamp> {
     let short = NaiveTime::parse_from_str(text, "%H:%M").ok();
     // All of that second.
     let time = short.or_else(|| {
         let second = NaiveTime::parse_from_str(text, "%H:%M:%S").ok()?;
         Some(second.overflowing_add_signed(TimeDelta::milliseconds(999)).0)
     })?;
-    let today = newest.with_timezone(&offset).date_naive();
-    let at = |day: chrono::NaiveDate| day.and_time(time).and_local_timezone(offset).single();
-    let at_today = at(today)?.to_utc();
+    let today = newest.with_timezone(&zone).date_naive();
+    // Of an hour that there is twice the last that was.
+    let at =
+        |day: chrono::NaiveDate| zone.moment(day.and_time(time), (newest - TimeDelta::minutes(90), newest));
+    let at_today = at(today)?;
     // What is still to come was yesterday.
-    if at_today > newest + TimeDelta::seconds(1) {
-        Some(at(today.pred_opt()?)?.to_utc())
-    } else {
-        Some(at_today)
-    }
+    if at_today > newest + TimeDelta::seconds(1) { at(today.pred_opt()?) } else { Some(at_today) }
 }
 
 #[cfg(test)]
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn a_time_of_day_is_the_last_there_was() {
         // It is 14:02:31 there, and 15:02:31 here.
-        let offset = FixedOffset::east_opt(3600).unwrap();
-        let time = |text: &str| match parse(text, at(0.0), offset) {
+        let zone: Zone = chrono::FixedOffset::east_opt(3600).unwrap().into();
+        let time = |text: &str| match parse(text, at(0.0), zone) {
             Ok(Some(Step::Time(time))) => time.format("%d %H:%M:%S").to_string(),
             other => format!("{other:?}"),
         };
@@ -128,17 +128,17 @@ mod tests {
 
     #[test]
     fn a_time_of_a_recording_has_its_day_and_its_zone() {
-        let offset = FixedOffset::east_opt(3600).unwrap();
-        assert_eq!(dated(at(0.0), offset, true), "2026-11-20 15:02:31 +01:00");
-        assert_eq!(dated(at(0.0), offset, false), "11-20 15:02:31 +01:00");
-        assert_eq!(dated(at(0.0), chrono::Offset::fix(&chrono::Utc), false), "11-20 14:02:31 UTC");
+        let zone: Zone = chrono::FixedOffset::east_opt(3600).unwrap().into();
+        assert_eq!(dated(at(0.0), zone, true), "2026-11-20 15:02:31 +01:00");
+        assert_eq!(dated(at(0.0), zone, false), "11-20 15:02:31 +01:00");
+        assert_eq!(dated(at(0.0), chrono::Offset::fix(&chrono::Utc).into(), false), "11-20 14:02:31 UTC");
     }
 
     #[test]
     fn a_time_of_day_is_within_a_recording_or_after_it() {
         // From 13:32:31 to 14:02:31 on the 20th.
         let ends = (at(-1800.0), at(0.0));
-        let time = |text: &str| match in_recording(text, ends, chrono::Offset::fix(&chrono::Utc)) {
+        let time = |text: &str| match in_recording(text, ends, chrono::Offset::fix(&chrono::Utc).into()) {
             Ok(Some(Step::Time(time))) => time.format("%d %H:%M:%S").to_string(),
             other => format!("{other:?}"),
         };
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_told() {
-        let parsed = |text: &str| parse(text, at(0.0), chrono::Offset::fix(&chrono::Utc));
+        let parsed = |text: &str| parse(text, at(0.0), chrono::Offset::fix(&chrono::Utc).into());
         assert_eq!((parsed(""), parsed("now"), parsed("worst")), (Ok(None), Ok(None), Ok(Some(Step::Worst))));
         for text in ["x", "25:00", "-", "-5x", "-99999999999999999999", "14:02:31:1", "-9223372036854775807h"]
         {

@@ -19,6 +19,7 @@ mod session;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod zone;
 
 pub use adapters::{AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs};
 pub use args::{

@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::FixedOffset;
 use clap::{Args, ValueEnum};
 
 use super::args::ViewArgs;
 use super::log::LogArgs;
+use super::zone;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
 use crate::feed::record::Around;
 use crate::feed::record::names::Salt;
 use crate::feed::record::redact::Redaction;
+use crate::model::zone::Zone;
 
 /// `locktop record`.
 #[derive(Debug, Clone, Args)]
@@ -128,9 +129,9 @@ pub struct ReplayArgs {
     /// Judge by the thresholds of the config in place of the recording's.
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub thresholds: Option<Whose>,
-    /// The zone in which times are read and shown: UTC, or an offset such as +02:00 [default: that of this machine at that time]
-    #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
-    pub zone: Option<FixedOffset>,
+    /// The zone in which times are read and shown: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
+    #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
+    pub zone: Option<Zone>,
     /// How the dashboard looks.
     #[command(flatten)]
     pub view: ViewArgs,
@@ -171,9 +172,9 @@ pub struct CutArgs {
     /// What is left out of statements, beside what is left out already.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Redact>,
-    /// The zone in which times are read and shown: UTC, or an offset such as +02:00 [default: that of this machine at that time]
-    #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
-    pub zone: Option<FixedOffset>,
+    /// The zone in which times are read and shown: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
+    #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
+    pub zone: Option<Zone>,
 }
 
 /// `locktop report`.
@@ -205,9 +206,13 @@ pub struct ReportArgs {
     /// What is left out of statements, beside what is left out already.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Redact>,
-    /// The zone in which times are read and shown: UTC, or an offset such as +02:00 [default: that of this machine at that time]
-    #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
-    pub zone: Option<FixedOffset>,
+    /// A file of the server's log, jsonlog or csvlog: what it says of that time is told beside what looks saw; may be given more than once,
+    /// the oldest first.
+    #[arg(long, value_name = "FILE")]
+    pub log: Vec<PathBuf>,
+    /// The zone in which times are read and shown: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
+    #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
+    pub zone: Option<Zone>,
 }
 
 /// How a report is written.
@@ -240,33 +245,6 @@ fn refresh(text: &str) -> Result<Duration, String> {
     found.ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
 }
 
-/// `UTC`, `+02:00`, `-0330`, `+2`.
-fn zone(text: &str) -> Result<FixedOffset, String> {
-    let seconds = match text.split_at_checked(1) {
-        _ if ["utc", "z"].contains(&text.to_ascii_lowercase().as_str()) => Some(0),
-        Some(("+", east)) => offset(east),
-        Some(("-", west)) => offset(west).map(|seconds| -seconds),
-        _ => None,
-    };
-    let zone = seconds.and_then(FixedOffset::east_opt);
-    zone.ok_or_else(|| "expected UTC or an offset such as +02:00".to_owned())
-}
-
-/// Seconds of `02:00`, `0200` or `2`.
-fn offset(text: &str) -> Option<i32> {
-    let (hours, minutes) = match text.split_once(':') {
-        Some(parts) => parts,
-        None if text.len() == 4 => text.split_at_checked(2)?,
-        None => (text, "00"),
-    };
-    let number = |text: &str, digits: std::ops::RangeInclusive<usize>| {
-        let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<i32>().ok().filter(|_| is_number)
-    };
-    let (hours, minutes) = (number(hours, 1..=2)?, number(minutes, 2..=2)?);
-    (hours <= 18 && minutes < 60).then_some(hours * 3600 + minutes * 60)
-}
-
 fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| "expected a duration such as 8h".to_owned())
 }
@@ -296,24 +274,6 @@ fn amount(text: &str) -> Result<Amount, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_zone_is_utc_or_an_offset() {
-        for (text, seconds) in [
-            ("UTC", 0),
-            ("z", 0),
-            ("+02:00", 7200),
-            ("-0330", -12_600),
-            ("+2", 7200),
-            ("+05:45", 20_700),
-            ("-00:00", 0),
-        ] {
-            assert_eq!(zone(text).map(|zone| zone.local_minus_utc()), Ok(seconds), "{text}");
-        }
-        for text in ["", "+", "02:00", "+2:0", "+19:00", "+02:60", "+1é", "+-1", "Europe/Berlin", "+123"] {
-            assert!(zone(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn amounts_are_times_or_sizes() {

@@ -1,5 +1,6 @@
 //! From a part of a recording to what a report has to say.
 
+mod log;
 mod settings;
 mod tasks;
 
@@ -28,6 +29,8 @@ use crate::text::one_line;
 use crate::wire::report::{Column, Hole, Mark, Report, Why, Worst};
 use crate::wire::table;
 use tasks::Tasks;
+
+pub use log::add_log;
 
 /// Columns of the time line.
 const COLUMNS: usize = 240;
@@ -108,6 +111,7 @@ pub fn of(
         from: first.at,
         to: last.at,
         looks: moments.len(),
+        looks_at: moments.iter().map(|moment| moment.at).collect(),
         refresh: recording.refresh(),
         columns: columns(first.at, last.at, moments.len()),
         holes: holes(&moments.iter().map(|moment| moment.at).collect::<Vec<_>>(), recording.refresh()),

@@ -38,6 +38,7 @@ pub mod view;
 pub mod why;
 pub mod words;
 pub mod work_queue;
+pub mod zone;
 
 pub use ::wait_graph;
 pub use locktop_base::{Text, Timestamp, namespace};

@@ -169,7 +169,7 @@ fn link_line(app: &App, wide: bool) -> Line {
     let mut line = Line::new();
     let time = app.context().map(|context| match app.replay {
         // Who reads it was not there: neither the day nor the zone is a matter of course.
-        Some(_) => crate::app::time::dated(context.snapshot.taken_at, context.offset, wide),
+        Some(_) => crate::app::time::dated(context.snapshot.taken_at, context.zone, wide),
         None => context.time_of_day(context.snapshot.taken_at),
     });
     let old = crate::text::duration(app.silence.floor());

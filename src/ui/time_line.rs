@@ -23,7 +23,7 @@ pub(super) const fn rows(header: u16) -> u16 {
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastView, theme: &Theme) {
     let (Some(first), Some(last)) = (past.moments.first(), past.moments.last()) else { return };
-    let time = |moment: &Moment| moment.at.with_timezone(&app.settings.offset).format("%H:%M").to_string();
+    let time = |moment: &Moment| moment.at.with_timezone(&app.settings.zone).format("%H:%M").to_string();
     let (begin, end) = (format!("{} ", time(first)), format!(" {}", time(last)));
     let place = format!("▲ {} of {}", past.place + 1, past.moments.len());
     let is_tall = area.height > 1;

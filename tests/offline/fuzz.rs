@@ -21,6 +21,7 @@ use locktop::pg::decode::encoding::Encodings;
 use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
 use locktop::pg::decode::prepared::PreparedRows;
 use locktop::pg::decode::texts::Texts;
+use locktop::pg::server_log;
 use locktop::redis::parse_list;
 
 use crate::chance::Chance;
@@ -377,5 +378,46 @@ fn rows_of_prepared_transactions() {
         let mut prepared = PreparedRows::default();
         prepared.read(input).ok()?;
         Some(prepared.finish(|_| None, |_| None)).filter(|rows| !rows.is_empty())
+    });
+}
+
+#[test]
+fn server_logs() {
+    let still = "process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms";
+    let held = "Process holding the lock: 4312. Wait queue: 4410, 4466.";
+    let deadlock = "Process 4410 waits for ShareLock on transaction 772; blocked by process 4312.\n\
+                    Process 4312 waits for ShareLock on tuple (0,1) of relation 5 of database 6; blocked by process 4410.\n\
+                    Process 4410: UPDATE t\nProcess 4312: SELECT 1";
+    let csv = |code: &str, message: &str, detail: &str| {
+        format!(
+            "2026-11-04 14:02:31.123 CET,\"app\",\"shop\",4410,\"[local]\",6922fe60.113a,3,\"SELECT\",2025-11-23 13:30:24 CET,3/17,771,LOG,{code},\
+             \"{message}\",\"{detail}\",,,,\"SQL statement \"\"x\"\"\",\"SELECT 'a\nb'\",,,\"web\",\"client backend\",,0\n"
+        )
+    };
+    let json = |code: &str, message: &str, detail: &str| {
+        let line = serde_json::json!({
+            "timestamp": "2026-11-04 14:02:31.123 CET", "user": "app", "pid": 4410, "session_id": "6922fe60.113a",
+            "session_start": "2025-11-23 13:30:24 CET", "error_severity": "LOG", "state_code": code, "message": message,
+            "detail": detail, "statement": "SELECT 'a\nb'", "application_name": "web"
+        });
+        // The time comes first, as the server has it.
+        format!("{line}\n")
+    };
+    let all = |one: &dyn Fn(&str, &str, &str) -> String| {
+        let lines =
+            [one("00000", still, held), one("40P01", "deadlock detected", deadlock), one("57014", "x", "")];
+        lines.concat().into_bytes()
+    };
+    let corpus =
+        [all(&csv), all(&json), csv("00000", still, held).into_bytes(), json("55P03", "x", "").into_bytes()];
+    feed(&corpus, |input| {
+        let mut said = 0;
+        let read = server_log::read(input, &mut |entry| {
+            if let Some(server_log::Said::Wait(wait)) = server_log::said(entry) {
+                drop(server_log::lock_tag(wait.on));
+                said += 1;
+            }
+        });
+        read.ok().map(|_| said)
     });
 }

@@ -146,7 +146,7 @@ impl App {
         let newest = newest.map(|snapshot| snapshot.taken_at).unwrap_or_default();
         let last = self.past.as_ref().filter(|_| self.replay.is_some()).and_then(|past| past.moments.last());
         let newest = last.map_or(newest, |last| last.at);
-        time::parse(text, newest, self.settings.offset)
+        time::parse(text, newest, self.settings.zone)
     }
 
     /// Goes to a typed time.

@@ -205,7 +205,7 @@ pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> 
         crate::app::Settings {
             target,
             keymap: look::keymap(&settings.config)?,
-            offset: clock::offset(),
+            zone: clock::offset().into(),
             note,
             read_only: settings.read_only,
             history: settings.config.history.keep(),

@@ -4,25 +4,23 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chrono::{FixedOffset, Offset};
 use tokio::sync::watch;
 
 use super::super::recording::{CutArgs, Export, Redact, ReplayArgs, Whose};
 use super::super::settings::Settings;
 use super::{Failure, dashboard, look, say};
 use crate::app::time;
-use crate::clock;
 use crate::feed::digest::Digest;
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::{Options, Place, Rotation, Tape};
 use crate::feed::recount::Recount;
 use crate::feed::replay::{self, Recording, ReplayError};
-use crate::model::Timestamp;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Look;
 use crate::model::thresholds::Thresholds;
 use crate::model::timeline::Step;
 use crate::model::view::{TargetId, View};
+use crate::model::zone::Zone;
 use crate::runtime::{self, Exit, Expecting, Source, panics};
 use crate::wire::csv;
 use crate::wire::json::watch as line;
@@ -42,7 +40,7 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     if wanted.thresholds == Some(Whose::Config) {
         recording.judge_by(settings.thresholds.clone());
     }
-    let zone = zone(&recording, wanted.zone);
+    let zone = zone(wanted.zone);
     if wanted.export.is_some() {
         return export(&mut recording, wanted, zone);
     }
@@ -62,14 +60,14 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
 async fn show(
     settings: &Settings,
     recording: Recording,
-    (name, first, zone): (String, Step, FixedOffset),
+    (name, first, zone): (String, Step, Zone),
     wanted: &ReplayArgs,
 ) -> Result<u8, Failure> {
     panics::end_the_screens();
     let env = |name: &str| std::env::var(name).ok();
     let theme = look::theme(settings, &env)?;
     let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
-    app.settings.offset = zone;
+    app.settings.zone = zone;
     app.replay_at(wanted.speed);
     let history = replay::start(recording, first, wanted.follow, wanted.speed)
         .map_err(|error| Failure::Other(format!("no thread to replay: {error}")))?;
@@ -127,15 +125,13 @@ pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
-/// The zone of times: what was asked for, or that of this machine when the recording ended, which may have been in summer.
-pub(super) fn zone(recording: &Recording, wanted: Option<FixedOffset>) -> FixedOffset {
-    let last = recording.moments().last().map(|moment| moment.at);
-    let here = |at: Timestamp| at.with_timezone(&chrono::Local).offset().fix();
-    wanted.or(last.map(here)).unwrap_or_else(clock::offset)
+/// The zone of times: what was asked for, or that of this machine.
+pub(super) fn zone(wanted: Option<Zone>) -> Zone {
+    wanted.unwrap_or(Zone::Local)
 }
 
 /// Where a time leads in a recording.
-fn step(recording: &Recording, text: &str, zone: FixedOffset) -> Result<Step, Failure> {
+fn step(recording: &Recording, text: &str, zone: Zone) -> Result<Step, Failure> {
     let moments = recording.moments();
     let ends = moments.first().zip(moments.last()).map(|(first, last)| (first.at, last.at));
     let (first, last) = ends.unwrap_or_default();
@@ -147,7 +143,7 @@ fn step(recording: &Recording, text: &str, zone: FixedOffset) -> Result<Step, Fa
 pub(super) fn range(
     recording: &Recording,
     (from, to): (Option<&str>, Option<&str>),
-    zone: FixedOffset,
+    zone: Zone,
 ) -> Result<std::ops::Range<usize>, Failure> {
     let at = |text: &str| match step(recording, text, zone)? {
         Step::Time(time) => Ok(time),
@@ -166,7 +162,7 @@ pub(super) fn range(
 }
 
 /// A line for each look. What is damaged is passed over, and said.
-fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: FixedOffset) -> Result<u8, Failure> {
+fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: Zone) -> Result<u8, Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let (mut seq, mut damaged) = (0, 0);
     let is_table = wanted.export == Some(Export::Csv);
@@ -200,7 +196,7 @@ fn tell_damaged(damaged: u64) {
 
 pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     let mut recording = Recording::open(&wanted.place)?;
-    let zone = zone(&recording, wanted.zone);
+    let zone = zone(wanted.zone);
     let places = range(&recording, (wanted.from.as_deref(), wanted.to.as_deref()), zone)?;
     if places.is_empty() {
         return Err(Failure::Other("there is no look between these times".to_owned()));
@@ -226,12 +222,9 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     };
     let mut tape = Tape::open(options)?;
     let mut recount = Recount::new(recording.refresh());
-    let mut damaged = 0;
+    let wanted = places.len() as u64;
     for place in places {
-        let Ok(mut kept) = recording.read(place) else {
-            damaged += 1;
-            continue;
-        };
+        let Ok(mut kept) = recording.read(place) else { continue };
         if let Some(redaction) = redaction {
             redaction.apply_to_kept(&mut kept);
         }
@@ -244,7 +237,8 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
         }
         tape.write(&Look { view, past, notes })?;
     }
+    let written = tape.looks();
     tape.end()?;
-    tell_damaged(damaged);
+    tell_damaged(wanted.saturating_sub(written));
     Ok(0)
 }

@@ -3,8 +3,6 @@
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-use chrono::FixedOffset;
-
 use super::super::recording::{Redact, ReportArgs, ReportFormat};
 use super::Failure;
 use super::replay::{open, range, zone};
@@ -12,6 +10,7 @@ use crate::feed::history::NotThere;
 use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
 use crate::feed::report;
+use crate::model::zone::Zone;
 use crate::wire::report::{Style, html, json, markdown};
 
 pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
@@ -19,7 +18,7 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
         return Err(Failure::Other(format!("{}: is there already", path.display())));
     }
     let mut recording = open(&wanted.place, true)?;
-    let zone = zone(&recording, wanted.zone);
+    let zone = zone(wanted.zone);
     let places = places(&mut recording, wanted, zone)?;
     if places.is_empty() {
         return Err(Failure::Other("there is no look between these times".to_owned()));
@@ -29,8 +28,16 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
         let help = "cut FILE --redact names -o OTHER, and make the report of that";
         return Err(Failure::Other(format!("names are taken out of looks, not of a report: locktop {help}")));
     }
-    let report = report::of(&mut recording, places, redaction).map_err(failure)?;
-    let style = Style { top: wanted.top.into(), offset: zone };
+    let mut report = report::of(&mut recording, places.clone(), redaction).map_err(failure)?;
+    if !wanted.log.is_empty() {
+        if report.redaction == "names" {
+            let why = "names were taken out of this recording, and the log would have them";
+            return Err(Failure::Usage(format!("--log: {why}")));
+        }
+        report::add_log(&mut report, &mut recording, places, &wanted.log, redaction)
+            .map_err(Failure::Other)?;
+    }
+    let style = Style { top: wanted.top.into(), zone };
     let text = match wanted.format() {
         ReportFormat::Html => html(&report, style),
         ReportFormat::Md => markdown(&report, style),
@@ -55,7 +62,7 @@ fn failure(error: NotThere) -> Failure {
 fn places(
     recording: &mut Recording,
     wanted: &ReportArgs,
-    zone: FixedOffset,
+    zone: Zone,
 ) -> Result<std::ops::Range<usize>, Failure> {
     if let Some(number) = wanted.episode {
         let found = report::of_episode(recording, number).map_err(failure)?;

@@ -140,7 +140,7 @@ impl Redaction {
         )
     }
 
-    fn redacted(self, query: &Text) -> Text {
+    pub(in crate::feed) fn redacted(self, query: &Text) -> Text {
         match self {
             Self::None if !speaks_of_password(query) => Text::clone(query),
             Self::None | Self::Literals | Self::Names(_) => without_literals(query).into(),

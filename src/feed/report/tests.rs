@@ -14,11 +14,12 @@ use crate::model::lock::LockMode;
 use crate::model::lock_name::LockNames;
 use crate::model::task::TaskState;
 use crate::model::thresholds::Thresholds;
+use crate::model::zone::Zone;
 use crate::sample::{self, at};
 use crate::wire::record::container::About;
 use crate::wire::report::{LARGEST, Style, html, json, markdown};
 
-const STYLE: Style = Style { top: 10, offset: OFFSET };
+const STYLE: Style = Style { top: 10, zone: Zone::Fixed(OFFSET) };
 const OFFSET: chrono::FixedOffset = match chrono::FixedOffset::east_opt(3600) {
     Some(offset) => offset,
     None => panic!("an hour"),
@@ -395,7 +396,7 @@ fn hostile_text_is_text_and_no_report_is_too_large() {
     let mut recording = Recording::open(&path).unwrap();
     let report = of(&mut recording, 0..12, None).unwrap();
     for top in [1, 10, 100] {
-        let style = Style { top, offset: chrono::Utc.fix() };
+        let style = Style { top, zone: chrono::Utc.fix().into() };
         let page = html(&report, style);
         assert!(page.len() <= LARGEST, "{top}: {}", page.len());
         let bare = page.replace("<style>", "").replace("</style>", "");

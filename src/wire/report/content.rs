@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{AT_END, Hole, Mark, Report, Style, TaskTrouble};
+use super::{AT_END, Hole, Mark, Report, Style, TaskTrouble, log};
 use crate::model::Timestamp;
 use crate::model::blame::{Ending, Episode, GONE, Group, Span, Sums};
 use crate::text::{self, count, duration, one_line_prefix};
@@ -58,17 +58,17 @@ fn fit_all(text: &str) -> String {
     one_line_prefix(text, 4 * LONG).into_owned()
 }
 
-fn fit(text: &str) -> String {
+pub(super) fn fit(text: &str) -> String {
     one_line_prefix(text, LONG).into_owned()
 }
 
 /// `14:02:31`
 pub(super) fn time(style: Style, at: Timestamp) -> String {
-    at.with_timezone(&style.offset).format("%H:%M:%S").to_string()
+    at.with_timezone(&style.zone).format("%H:%M:%S").to_string()
 }
 
 fn day(style: Style, at: Timestamp) -> String {
-    at.with_timezone(&style.offset).format("%Y-%m-%d %H:%M:%S %:z").to_string()
+    at.with_timezone(&style.zone).format("%Y-%m-%d %H:%M:%S %:z").to_string()
 }
 
 /// `31m02s ± 1m02s`
@@ -89,6 +89,7 @@ pub(super) fn of(report: &Report, style: Style) -> Content<'_> {
     part("What the roots ran before", ran(report, style));
     part("Tasks", tasks(report, style));
     part("What was done", actions(report, style));
+    part("From the server's log", log::part(report, style));
     part("Settings that matter", settings(report));
     part("What is not known", unknown(report, style));
     let title =
@@ -112,11 +113,13 @@ fn party(episode: &Episode) -> String {
 
 fn headline(report: &Report, style: Style) -> Vec<String> {
     let total = report.blame.total(Span::All);
+    let logged = report.log.as_ref().and_then(log::Log::headline);
     let Some(worst) = ranked(report).into_iter().next() else {
         let seen = if total.waits > 0 { "hardly anybody" } else { "nobody" };
         let first = format!("In {} looks {seen} was seen waiting for a lock.", count(report.looks as u64));
         return std::iter::once(first)
             .chain(report.blame.before.words().map(|words| format!("{words}.")))
+            .chain(logged)
             .collect();
     };
     let was = worst.keys.last().map(|key| key.words()).filter(|words| !words.is_empty());
@@ -155,7 +158,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
             share(&row.sums)
         )
     });
-    often.into_iter().chain([first, all]).chain(before).collect()
+    often.into_iter().chain([first, all]).chain(before).chain(logged).collect()
 }
 
 fn ended(report: &Report, episode: &Episode) -> String {
@@ -204,7 +207,7 @@ fn line(report: &Report, style: Style) -> Vec<Block> {
 }
 
 /// A line for each of so many, and one for the others.
-fn listed<T>(all: &[T], room: usize, line: impl Fn(&T) -> String) -> Vec<String> {
+pub(super) fn listed<T>(all: &[T], room: usize, line: impl Fn(&T) -> String) -> Vec<String> {
     let mut lines: Vec<String> = all.iter().take(room).map(line).collect();
     if all.len() > room {
         lines.push(format!("and {} more like these", count((all.len() - room) as u64)));

@@ -33,6 +33,104 @@ struct Document<'a> {
     stale: Vec<Event<'a>>,
     damaged: u64,
     counted_anew: bool,
+    log: Option<Log<'a>>,
+}
+
+/// What is from the server's log and from no look.
+#[derive(Serialize)]
+struct Log<'a> {
+    files: Vec<LogFile<'a>>,
+    other_server: Option<&'a str>,
+    seen_waits: u64,
+    seen_seconds: f64,
+    unseen_waits: u64,
+    unseen_seconds: f64,
+    waits: Vec<LogWait<'a>>,
+    deadlocks: Vec<LogDeadlock<'a>>,
+    deadlocks_omitted: u64,
+    ended: Vec<LogEnded<'a>>,
+    ended_omitted: u64,
+}
+
+#[derive(Serialize)]
+struct LogFile<'a> {
+    name: &'a str,
+    format: &'static str,
+    from: Option<String>,
+    to: Option<String>,
+    entries: u64,
+    damaged: u64,
+}
+
+#[derive(Serialize)]
+struct LogWait<'a> {
+    began: String,
+    seconds: f64,
+    who: &'a str,
+    mode: &'a str,
+    lock: &'a str,
+    behind: &'a str,
+    ended: &'static str,
+    seen: &'static str,
+    statement: &'a str,
+}
+
+#[derive(Serialize)]
+struct LogDeadlock<'a> {
+    at: String,
+    victim: &'a str,
+    statement: &'a str,
+    waits: &'a [String],
+}
+
+#[derive(Serialize)]
+struct LogEnded<'a> {
+    at: String,
+    text: &'a str,
+}
+
+impl<'a> From<&'a super::Log> for Log<'a> {
+    fn from(log: &'a super::Log) -> Self {
+        let files = log.files.iter().map(|file| LogFile {
+            name: &file.name,
+            format: file.format,
+            from: file.span.map(|(from, _)| time(from)),
+            to: file.span.map(|(_, to)| time(to)),
+            entries: file.entries,
+            damaged: file.damaged,
+        });
+        let waits = log.waits.iter().map(|wait| LogWait {
+            began: time(wait.begin),
+            seconds: wait.seconds,
+            who: &wait.who,
+            mode: &wait.mode,
+            lock: &wait.on,
+            behind: &wait.behind,
+            ended: wait.end.words(),
+            seen: wait.seen.words(),
+            statement: &wait.statement,
+        });
+        let deadlocks = log.deadlocks.iter().map(|deadlock| LogDeadlock {
+            at: time(deadlock.at),
+            victim: &deadlock.victim,
+            statement: &deadlock.statement,
+            waits: &deadlock.waits,
+        });
+        let ended = log.ended.iter().map(|(at, text)| LogEnded { at: time(*at), text });
+        Self {
+            files: files.collect(),
+            other_server: log.is_other.as_deref(),
+            seen_waits: log.seen.count,
+            seen_seconds: log.seen.seconds,
+            unseen_waits: log.unseen.count,
+            unseen_seconds: log.unseen.seconds,
+            waits: waits.collect(),
+            deadlocks: deadlocks.collect(),
+            deadlocks_omitted: log.deadlocks_omitted,
+            ended: ended.collect(),
+            ended_omitted: log.ended_omitted,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -143,5 +241,6 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
         stale: report.stale.iter().map(Event::from).collect(),
         damaged: report.damaged,
         counted_anew: report.is_counted_anew,
+        log: report.log.as_ref().map(Log::from),
     })
 }

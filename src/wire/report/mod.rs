@@ -3,15 +3,16 @@
 mod content;
 mod html;
 mod json;
+mod log;
 mod markdown;
 mod picture;
 
-use chrono::FixedOffset;
-
 use crate::model::Timestamp;
 use crate::model::blame::Blame;
+use crate::model::zone::Zone;
 
 pub use json::to_string as json;
+pub use log::{Log, LogDeadlock, LogFile, LogWait, Seen, WaitEnd, Waits};
 
 /// Bytes of a report at most; of what is more the cheapest is left out.
 pub const LARGEST: usize = 500_000;
@@ -29,6 +30,8 @@ pub struct Report {
     pub to: Timestamp,
     /// Looks between them.
     pub looks: usize,
+    /// When each of them was.
+    pub looks_at: Vec<Timestamp>,
     /// Seconds from one look to the next, usually.
     pub refresh: f64,
     /// What was left out of statements.
@@ -61,6 +64,8 @@ pub struct Report {
     pub damaged: u64,
     /// The recording has no costs, and they were counted from its looks.
     pub is_counted_anew: bool,
+    /// What the server's log says of that time; none where there is no log.
+    pub log: Option<Log>,
 }
 
 /// How it ended that had not ended: as the last look has it.
@@ -155,7 +160,7 @@ pub struct Style {
     /// Roots and episodes that are listed.
     pub top: usize,
     /// The zone of its times.
-    pub offset: FixedOffset,
+    pub zone: Zone,
 }
 
 /// A page that needs nothing beside itself.

@@ -1,6 +1,7 @@
 //! The program as a person or a script meets it: what it prints where, and with what exit status.
 
 mod check;
+mod log;
 mod prints;
 mod record;
 mod refused;

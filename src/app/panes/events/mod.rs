@@ -163,11 +163,11 @@ fn rank(severity: Severity) -> &'static str {
 
 /// `14:02:31`; `20 14:02` where it is another day.
 pub(in crate::app) fn time(context: &Context<'_>, at: Timestamp) -> String {
-    let day = |at: Timestamp| at.with_timezone(&context.offset).date_naive();
+    let day = |at: Timestamp| at.with_timezone(&context.zone).date_naive();
     if day(at) == day(context.snapshot.taken_at) {
         context.time_of_day(at)
     } else {
-        at.with_timezone(&context.offset).format("%d %H:%M").to_string()
+        at.with_timezone(&context.zone).format("%d %H:%M").to_string()
     }
 }
 

@@ -1,0 +1,391 @@
+//! What the server's log says of the time of a report, beside what looks saw.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use rustc_hash::FxHashMap;
+
+use super::view_of;
+use crate::feed::record::redact::Redaction;
+use crate::feed::replay::Recording;
+use crate::model::lock::LockMode;
+use crate::model::snapshot::Snapshot;
+use crate::model::view::View;
+use crate::model::{Text, Timestamp, words};
+use crate::pg::server_log::{Deadlock, Ended, Entry, LogError, Said, Wait, WaitKind, lock_tag, read, said};
+use crate::text::{one_line, one_line_prefix};
+use crate::wire::report::{Log, LogDeadlock, LogFile, LogWait, Report, Seen, WaitEnd, Waits};
+
+/// Waits and lines that are kept, and deadlocks.
+const KEPT: usize = 1_000;
+const DEADLOCKS: usize = 200;
+
+/// Sessions that wait at once at most: what more a file claims is passed over.
+const OPEN: usize = 10_000;
+
+/// Columns of a statement that are kept.
+const STATEMENT: usize = 500;
+
+/// Holders that are named.
+const HOLDERS: usize = 5;
+
+/// Looks that are read for their sessions and names.
+const LOOKS: usize = 8;
+
+/// Two messages are of one wait where they put its begin into the same moment, in milliseconds.
+const SAME: i64 = 100;
+
+/// Adds what files of a log say. They are read once, in the order given, and whatever their size only what is told stays in memory.
+///
+/// # Errors
+/// When a file cannot be read, or is no log; with its name.
+pub fn add_log(
+    report: &mut Report,
+    recording: &mut Recording,
+    places: Range<usize>,
+    files: &[impl AsRef<Path>],
+    redaction: Option<Redaction>,
+) -> Result<(), String> {
+    let known = Known::of(recording, places, redaction.unwrap_or_default());
+    let mut gather = Gather::new(report, known, stricter(&report.redaction, redaction));
+    for path in files {
+        let path = path.as_ref();
+        let failed = |error: LogError| format!("{}: {error}", path.display());
+        let file = File::open(path).map_err(|error| failed(error.into()))?;
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        gather.log.files.push(LogFile { name: one_line(&name).into_owned(), ..LogFile::default() });
+        let read = read(BufReader::with_capacity(1 << 18, file), &mut |entry| gather.entry(entry));
+        let (format, passed) = read.map_err(failed)?;
+        if let Some(file) = gather.log.files.last_mut() {
+            (file.format, file.damaged) = (format.as_str(), passed.damaged + passed.unzoned);
+        }
+    }
+    let log = gather.end();
+    report.log = Some(log);
+    Ok(())
+}
+
+/// A log has statements as they are: what was left out of the recording is left out of them.
+fn stricter(recorded: &str, asked: Option<Redaction>) -> Redaction {
+    match (recorded, asked.unwrap_or_default()) {
+        (_, Redaction::Queries) | ("queries", _) => Redaction::Queries,
+        (_, Redaction::None) if !matches!(recorded, "literals" | "names") => Redaction::None,
+        _ => Redaction::Literals,
+    }
+}
+
+/// What some looks know of sessions and names.
+struct Known {
+    views: Vec<Arc<View>>,
+}
+
+impl Known {
+    /// The one at which most waited, and some from the first to the last.
+    fn of(recording: &mut Recording, places: Range<usize>, redaction: Redaction) -> Self {
+        let moments = recording.moments().get(places.clone()).unwrap_or_default();
+        let most = moments.iter().zip(places.clone()).max_by_key(|(moment, _)| moment.waiting);
+        let last = places.len().saturating_sub(1);
+        let mut chosen: Vec<usize> = (0..=LOOKS).map(|at| places.start + last * at / LOOKS).collect();
+        chosen.extend(most.map(|(_, place)| place));
+        chosen.sort_unstable();
+        chosen.dedup();
+        let views = chosen.into_iter().filter_map(|place| view_of(recording, place, redaction));
+        Self { views: views.collect() }
+    }
+
+    fn snapshots(&self) -> impl Iterator<Item = (&View, &Snapshot)> {
+        self.views.iter().filter_map(|view| Some((&**view, view.snapshot.as_deref()?)))
+    }
+
+    /// `accounts`, or the log's own words.
+    fn lock(&self, on: &str) -> String {
+        let said = lock_tag(on).and_then(|tag| {
+            let named = |(_, snapshot): &(&View, &Snapshot)| snapshot.names.relation(&tag).is_some();
+            let (view, snapshot) = self.snapshots().find(named).or_else(|| self.snapshots().next())?;
+            Some(words::target(snapshot, &view.lock_names, &tag, None))
+        });
+        one_line_prefix(said.as_deref().unwrap_or(on), 100).into_owned()
+    }
+
+    /// `4312 app@billing` where a look saw who that was then.
+    fn who(&self, pid: i32, at: Timestamp) -> String {
+        let seen = self.snapshots().find_map(|(view, snapshot)| {
+            let backend = view.index.backend(snapshot, pid)?;
+            (backend.backend_start? <= at).then(|| words::who(backend))
+        });
+        match seen.filter(|who| !who.is_empty()) {
+            Some(who) => format!("{pid} {who}"),
+            None => pid.to_string(),
+        }
+    }
+
+    /// Whether the log has this session as a look has it that was while the session was there; none where there is no such look.
+    fn agrees(&self, entry: &Entry<'_>) -> Option<Result<(), String>> {
+        // It began within this second.
+        let start = entry.session_start.filter(|_| !entry.user.is_empty())?;
+        let there = (start + TimeDelta::seconds(1))..=entry.at;
+        let look = |(_, snapshot): &(&View, &Snapshot)| {
+            snapshot.backends.error.is_none() && there.contains(&snapshot.taken_at)
+        };
+        let (view, snapshot) = self.snapshots().find(look)?;
+        let time = |at: Timestamp| at.format("%Y-%m-%d %H:%M:%S UTC").to_string();
+        let (pid, look) = (entry.pid, snapshot.taken_at);
+        let Some(backend) = view.index.backend(snapshot, pid) else {
+            return Some(Err(format!(
+                "its process {pid} was there at {}, and is not in the look of then",
+                time(look)
+            )));
+        };
+        let seen = backend.backend_start?;
+        if seen.timestamp() == start.timestamp() {
+            return Some(Ok(()));
+        }
+        Some(Err(format!(
+            "process {pid} began at {} by the log, and at {} by the looks",
+            time(start),
+            time(seen)
+        )))
+    }
+}
+
+/// A wait of which the end is not known yet.
+struct Open {
+    begin: Timestamp,
+    /// Seconds of it that are told.
+    seconds: f64,
+    who: String,
+    mode: String,
+    on: String,
+    behind: String,
+    statement: String,
+}
+
+/// Goes along the entries.
+struct Gather {
+    from: Timestamp,
+    to: Timestamp,
+    /// Times of the looks.
+    looks: Vec<Timestamp>,
+    holes: Vec<(Timestamp, Timestamp)>,
+    known: Known,
+    redaction: Redaction,
+    open: FxHashMap<i32, Open>,
+    log: Log,
+    /// Entries of sessions that are those of the looks, and why one is not.
+    same: u64,
+    other: Option<String>,
+}
+
+impl Gather {
+    fn new(report: &Report, known: Known, redaction: Redaction) -> Self {
+        let is_off = |(_, snapshot): (&View, &Snapshot)| snapshot.server()?.log_lock_waits.map(|on| !on);
+        let log =
+            Log { tells_no_waits: known.snapshots().filter_map(is_off).any(|off| off), ..Log::default() };
+        Self {
+            from: report.from,
+            to: report.to,
+            looks: report.looks_at.clone(),
+            holes: report.holes.iter().map(|hole| (hole.from, hole.to)).collect(),
+            known,
+            redaction,
+            open: FxHashMap::default(),
+            log,
+            same: 0,
+            other: None,
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>) {
+        let is_within = (self.from..=self.to).contains(&entry.at);
+        if let Some(file) = self.log.files.last_mut() {
+            let (from, to) = file.span.unwrap_or((entry.at, entry.at));
+            file.span = Some((from.min(entry.at), to.max(entry.at)));
+            file.entries += u64::from(is_within);
+        }
+        self.log.is_foreign |= !is_english(&entry.severity);
+        match self.known.agrees(entry) {
+            Some(Ok(())) => self.same += 1,
+            Some(Err(why)) => drop(self.other.get_or_insert(why)),
+            None => {}
+        }
+        match said(entry) {
+            Some(Said::Wait(wait)) => self.wait(entry, &wait),
+            Some(Said::Deadlock(deadlock)) => self.deadlock(entry, &deadlock, is_within),
+            Some(Said::Ended(how)) => self.ended(entry, how, is_within),
+            None => {}
+        }
+    }
+
+    fn wait(&mut self, entry: &Entry<'_>, wait: &Wait<'_>) {
+        #[expect(clippy::cast_possible_truncation, reason = "of a wait of centuries the begin is not known")]
+        let length = TimeDelta::try_milliseconds((wait.after * 1000.0) as i64);
+        let Some(begin) = length.and_then(|length| entry.at.checked_sub_signed(length)) else { return };
+        let is_same = |open: &Open| (open.begin - begin).abs() <= TimeDelta::milliseconds(SAME);
+        let before = self.open.remove(&entry.pid);
+        let (same, other) = match before {
+            Some(open) if is_same(&open) => (Some(open), None),
+            other => (None, other),
+        };
+        if let Some(other) = other {
+            self.close(other, WaitEnd::NotTold);
+        }
+        let told = self.told(entry, wait, begin);
+        let open = match same {
+            // Who holds it may be told in one message alone.
+            Some(same) => {
+                Open { behind: if told.behind.is_empty() { same.behind } else { told.behind }, ..told }
+            }
+            None => told,
+        };
+        match wait.kind {
+            WaitKind::Still if self.open.len() < OPEN => drop(self.open.insert(entry.pid, open)),
+            WaitKind::Still => {}
+            WaitKind::Acquired => self.close(open, WaitEnd::Acquired),
+            WaitKind::Failed => self.close(open, WaitEnd::Gave("did not get it: a deadlock")),
+        }
+    }
+
+    fn told(&self, entry: &Entry<'_>, wait: &Wait<'_>, begin: Timestamp) -> Open {
+        let holders = wait.holders.iter().filter(|pid| **pid != entry.pid).take(HOLDERS);
+        let holders: Vec<String> = holders.map(|pid| self.known.who(*pid, entry.at)).collect();
+        let mode = LockMode::parse(wait.mode.as_bytes()).map(LockMode::short);
+        Open {
+            begin,
+            seconds: wait.after,
+            who: self.who(entry),
+            mode: one_line_prefix(mode.unwrap_or(wait.mode), 40).into_owned(),
+            on: self.known.lock(wait.on),
+            behind: holders.join(", "),
+            statement: self.statement(&entry.statement),
+        }
+    }
+
+    fn close(&mut self, open: Open, end: WaitEnd) {
+        let Open { begin, seconds, who, mode, on, behind, statement } = open;
+        #[expect(clippy::cast_possible_truncation, reason = "it was made of one")]
+        let length = TimeDelta::try_milliseconds((seconds * 1000.0) as i64).unwrap_or_default();
+        let last = begin.checked_add_signed(length).unwrap_or(begin);
+        if begin > self.to || last < self.from {
+            return;
+        }
+        let seen = self.seen(begin, last);
+        let sums = if seen == Seen::InLooks { &mut self.log.seen } else { &mut self.log.unseen };
+        *sums = Waits { count: sums.count + 1, seconds: sums.seconds + seconds };
+        self.log.waits.push(LogWait { begin, seconds, who, mode, on, behind, end, seen, statement });
+        if self.log.waits.len() >= 2 * KEPT {
+            self.keep_longest();
+        }
+    }
+
+    fn keep_longest(&mut self) {
+        self.log.waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then(a.begin.cmp(&b.begin)));
+        self.log.waits.truncate(KEPT);
+    }
+
+    /// Whether there was a look while a wait went on.
+    fn seen(&self, begin: Timestamp, end: Timestamp) -> Seen {
+        let first = self.looks.partition_point(|look| *look < begin);
+        if self.looks.get(first).is_some_and(|look| *look <= end) {
+            return Seen::InLooks;
+        }
+        let is_hole = self.holes.iter().any(|(from, to)| *from <= begin && end <= *to);
+        if is_hole || first == 0 || first == self.looks.len() { Seen::Hole } else { Seen::Between }
+    }
+
+    fn deadlock(&mut self, entry: &Entry<'_>, deadlock: &Deadlock<'_>, is_within: bool) {
+        self.gives_up(entry, "deadlock");
+        if !is_within {
+            return;
+        }
+        if self.log.deadlocks.len() >= DEADLOCKS {
+            self.log.deadlocks_omitted += 1;
+            return;
+        }
+        let lines = deadlock.waits.iter().enumerate().map(|(at, party)| {
+            let known = LockMode::parse(party.mode.as_bytes()).map(LockMode::short);
+            let mode = known.unwrap_or(party.mode);
+            let ran = deadlock.statements.get(at).map(|statement| format!(": {}", self.statement(statement)));
+            let line = format!(
+                "{} waited for {mode} on {}, behind {}{}",
+                self.known.who(party.pid, entry.at),
+                self.known.lock(party.on),
+                self.known.who(party.behind, entry.at),
+                ran.unwrap_or_default()
+            );
+            one_line_prefix(&line, STATEMENT).into_owned()
+        });
+        let waits = lines.take(HOLDERS * 4).collect();
+        let (victim, statement) = (self.who(entry), self.statement(&entry.statement));
+        self.log.deadlocks.push(LogDeadlock { at: entry.at, victim, statement, waits });
+    }
+
+    fn ended(&mut self, entry: &Entry<'_>, how: Ended, is_within: bool) {
+        self.gives_up(entry, how.words());
+        if !is_within {
+            return;
+        }
+        if self.log.ended.len() >= KEPT {
+            self.log.ended_omitted += 1;
+            return;
+        }
+        let statement = self.statement(&entry.statement);
+        let ran = if statement.is_empty() { String::new() } else { format!(": {statement}") };
+        self.log.ended.push((entry.at, format!("{} {}{ran}", self.who(entry), how.words())));
+    }
+
+    /// Whoever is ended waits no longer.
+    fn gives_up(&mut self, entry: &Entry<'_>, why: &'static str) {
+        let Some(open) = self.open.remove(&entry.pid) else { return };
+        let seconds = (entry.at - open.begin).as_seconds_f64().max(open.seconds);
+        self.close(Open { seconds, ..open }, WaitEnd::Gave(why));
+    }
+
+    /// `4410 deploy@ci`
+    fn who(&self, entry: &Entry<'_>) -> String {
+        let who = match (&*entry.user, &*entry.application) {
+            ("", "") => return self.known.who(entry.pid, entry.at),
+            (user, "") => user.to_owned(),
+            ("", application) => application.to_owned(),
+            (user, application) => format!("{user}@{application}"),
+        };
+        format!("{} {}", entry.pid, one_line_prefix(&who, 80))
+    }
+
+    fn statement(&self, statement: &str) -> String {
+        if statement.is_empty() {
+            return String::new();
+        }
+        let text: Text = statement.into();
+        one_line_prefix(&self.redaction.redacted(&text), STATEMENT).into_owned()
+    }
+
+    fn end(mut self) -> Log {
+        let mut open: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
+        open.sort_by_key(|(pid, _)| *pid);
+        for (_, open) in open {
+            self.close(open, WaitEnd::NotTold);
+        }
+        self.keep_longest();
+        self.log.deadlocks.sort_by_key(|deadlock| deadlock.at);
+        self.log.ended.sort_by_key(|(at, _)| *at);
+        match self.other {
+            // Nothing of another server's is told as this one's.
+            Some(other) if self.same == 0 => Log {
+                is_other: Some(format!("It is the log of another server: {other}. Nothing of it is told.")),
+                files: self.log.files,
+                ..Log::default()
+            },
+            _ => self.log,
+        }
+    }
+}
+
+/// Whether messages are in the language in which waits are known.
+fn is_english(severity: &str) -> bool {
+    matches!(severity, "LOG" | "INFO" | "NOTICE" | "WARNING" | "ERROR" | "FATAL" | "PANIC")
+        || severity.starts_with("DEBUG")
+}

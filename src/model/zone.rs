@@ -1,0 +1,140 @@
+//! The zone in which times are read and shown: summer and winter each as they are there.
+
+use chrono::{FixedOffset, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc, offset::LocalResult};
+
+use super::Timestamp;
+
+/// A zone.
+#[derive(Debug, Clone, Copy)]
+pub enum Zone {
+    /// The same all year.
+    Fixed(FixedOffset),
+    /// That of this machine.
+    Local,
+    /// One of the IANA's, as the system has it. It stays as long as the program runs.
+    Named(&'static tz::TimeZone),
+}
+
+impl Zone {
+    /// One of the files below `/usr/share/zoneinfo`; none where it is no such file.
+    #[must_use]
+    pub fn of_file(bytes: &[u8]) -> Option<Self> {
+        let zone = tz::TimeZone::from_tz_data(bytes).ok()?;
+        // A program has one zone.
+        Some(Self::Named(Box::leak(Box::new(zone))))
+    }
+
+    /// What is there at a moment.
+    fn at(self, moment: NaiveDateTime) -> FixedOffset {
+        match self {
+            Self::Fixed(offset) => offset,
+            Self::Local => chrono::Local.offset_from_utc_datetime(&moment).fix(),
+            Self::Named(zone) => {
+                let found = zone.find_local_time_type(moment.and_utc().timestamp()).ok();
+                found.and_then(|found| FixedOffset::east_opt(found.ut_offset())).unwrap_or_else(|| Utc.fix())
+            }
+        }
+    }
+
+    /// The moment of a local time. An hour that there is twice is that within the span, else the first; one that the clocks leave out is
+    /// none.
+    #[must_use]
+    pub fn moment(self, local: NaiveDateTime, (first, last): (Timestamp, Timestamp)) -> Option<Timestamp> {
+        let found = local.and_local_timezone(self);
+        let moments = [found.earliest(), found.latest()].into_iter().flatten().map(|at| at.to_utc());
+        let moments: Vec<Timestamp> = moments.collect();
+        let within = moments.iter().find(|at| (first..=last).contains(at));
+        within.or(moments.first()).copied()
+    }
+}
+
+impl From<FixedOffset> for Zone {
+    fn from(offset: FixedOffset) -> Self {
+        Self::Fixed(offset)
+    }
+}
+
+impl TimeZone for Zone {
+    type Offset = FixedOffset;
+
+    fn from_offset(offset: &FixedOffset) -> Self {
+        Self::Fixed(*offset)
+    }
+
+    fn offset_from_local_date(&self, local: &NaiveDate) -> LocalResult<FixedOffset> {
+        self.offset_from_local_datetime(&local.and_time(chrono::NaiveTime::MIN))
+    }
+
+    fn offset_from_local_datetime(&self, local: &NaiveDateTime) -> LocalResult<FixedOffset> {
+        // No zone changes twice within two days.
+        let around = [TimeDelta::days(-1), TimeDelta::days(1)].map(|days| {
+            let near = local.checked_add_signed(days).unwrap_or(*local);
+            let offset = self.at(near);
+            let moment = local.checked_sub_offset(offset)?;
+            (self.at(moment) == offset).then_some(offset)
+        });
+        match around {
+            [Some(one), Some(other)] if one == other => LocalResult::Single(one),
+            [Some(one), Some(other)] => LocalResult::Ambiguous(one, other),
+            [Some(one), None] | [None, Some(one)] => LocalResult::Single(one),
+            [None, None] => LocalResult::None,
+        }
+    }
+
+    fn offset_from_utc_date(&self, utc: &NaiveDate) -> FixedOffset {
+        self.at(utc.and_time(chrono::NaiveTime::MIN))
+    }
+
+    fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> FixedOffset {
+        self.at(*utc)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Central Europe by the rule alone, as the end of a file of version 2 has it.
+    pub(crate) fn berlin() -> Zone {
+        let rule = "CET-1CEST,M3.5.0,M10.5.0/3";
+        let zone = tz::TimeZoneSettings::new(&[], |_| Err("no files".into()));
+        Zone::Named(Box::leak(Box::new(zone.parse_posix_tz(rule).unwrap())))
+    }
+
+    fn utc(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn summer_and_winter_are_each_as_they_are_there() {
+        for (at, expected) in [
+            ("2026-06-01T12:00:00Z", "14:00 +02:00"),
+            ("2026-12-01T12:00:00Z", "13:00 +01:00"),
+            ("2026-10-25T00:59:59Z", "02:59 +02:00"),
+            ("2026-10-25T01:00:00Z", "02:00 +01:00"),
+        ] {
+            assert_eq!(utc(at).with_timezone(&berlin()).format("%H:%M %:z").to_string(), expected, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_local_time_may_be_there_twice_or_not_at_all() {
+        let local = |text: &str| text.parse::<NaiveDateTime>().unwrap();
+        let all = (utc("2026-01-01T00:00:00Z"), utc("2027-01-01T00:00:00Z"));
+        let of = |text: &str, span| berlin().moment(local(text), span);
+        assert_eq!(of("2026-06-01T14:00:00", all), Some(utc("2026-06-01T12:00:00Z")));
+        assert_eq!(of("2026-12-01T13:00:00", all), Some(utc("2026-12-01T12:00:00Z")));
+        assert_eq!(of("2026-03-29T02:30:00", all), None, "the clocks leave it out");
+        let twice = "2026-10-25T02:30:00";
+        assert_eq!(of(twice, all), Some(utc("2026-10-25T00:30:00Z")), "the first");
+        let second = (utc("2026-10-25T01:10:00Z"), utc("2026-10-25T02:00:00Z"));
+        assert_eq!(of(twice, second), Some(utc("2026-10-25T01:30:00Z")), "the one within the recording");
+    }
+
+    #[test]
+    fn what_is_no_file_of_a_zone_is_none() {
+        for bytes in [&b""[..], b"TZif", b"TZif2\0\0\0", b"root:x:0:0"] {
+            assert!(Zone::of_file(bytes).is_none());
+        }
+    }
+}

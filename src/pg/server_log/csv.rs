@@ -1,0 +1,131 @@
+//! `csvlog`: records of values, which may have line ends between quotes.
+//!
+//! While a file is whole nothing that stands in a value is taken for a record. After a torn one, as a crash of the machine leaves, the next
+//! line end is where reading goes on.
+
+use std::io::{self, BufRead};
+
+use super::{Entry, Raw, Reading};
+
+/// Bytes of a value that are kept; the rest is passed over.
+const KEPT: usize = 64 << 10;
+
+/// Values of a record: 23 before 13, 24 in it, 26 since 14; later ones come behind.
+const VALUES: std::ops::RangeInclusive<usize> = 23..=48;
+
+/// Where in a record one is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the first byte of a value.
+    Begin,
+    Plain,
+    Quoted,
+    /// Behind a quote within quotes: the end of the value, or the first of two.
+    Quote,
+    /// In what is no record, up to the next line end.
+    Lost,
+}
+
+/// Values of a record; their memory is used again.
+struct Record {
+    values: Vec<Vec<u8>>,
+    count: usize,
+    place: Place,
+}
+
+impl Record {
+    fn begin(&mut self) {
+        (self.count, self.place) = (0, Place::Begin);
+        self.next();
+    }
+
+    fn next(&mut self) {
+        // One more than there may be is enough to see that there are too many.
+        self.count = (self.count + 1).min(*VALUES.end() + 1);
+        match self.values.get_mut(self.count - 1) {
+            Some(value) => value.clear(),
+            None => self.values.push(Vec::new()),
+        }
+    }
+
+    fn push(&mut self, byte: u8) {
+        if let Some(value) = self.values.get_mut(self.count - 1).filter(|value| value.len() < KEPT) {
+            value.push(byte);
+        }
+    }
+
+    /// Whether the byte ends the record.
+    fn take(&mut self, byte: u8) -> bool {
+        match (self.place, byte) {
+            (Place::Quoted, b'"') => self.place = Place::Quote,
+            (Place::Quoted, _) => self.push(byte),
+            (_, b'\n') => return true,
+            (Place::Lost, _) | (Place::Quote, b'\r') => {}
+            (Place::Begin, b'"') => self.place = Place::Quoted,
+            (Place::Quote, b'"') => {
+                self.push(b'"');
+                self.place = Place::Quoted;
+            }
+            (Place::Begin | Place::Plain | Place::Quote, b',') => {
+                self.place = Place::Begin;
+                self.next();
+            }
+            (Place::Begin | Place::Plain, other) if other != b'"' => {
+                self.place = Place::Plain;
+                self.push(other);
+            }
+            _ => self.place = Place::Lost,
+        }
+        false
+    }
+
+    fn raw(&self) -> Raw<'_> {
+        let text = |at: usize| {
+            let value = self.values.get(at).filter(|_| at < self.count);
+            String::from_utf8_lossy(value.map_or(&[], Vec::as_slice))
+        };
+        Raw {
+            entry: Entry {
+                pid: text(3).parse().unwrap_or_default(),
+                user: text(1),
+                application: text(22),
+                severity: text(11),
+                code: text(12),
+                message: text(13),
+                detail: text(14),
+                context: text(18),
+                statement: text(19),
+                ..Entry::default()
+            },
+            time: text(0),
+            session_id: text(5),
+            session_start: text(8),
+        }
+    }
+}
+
+pub(super) fn read(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Result<()> {
+    let mut record = Record { values: Vec::new(), count: 0, place: Place::Begin };
+    record.begin();
+    loop {
+        let piece = input.fill_buf()?;
+        // A record without an end may be being written.
+        if piece.is_empty() {
+            return Ok(());
+        }
+        for byte in piece {
+            if !record.take(*byte) {
+                continue;
+            }
+            let is_blank = record.count == 1 && record.values.first().is_some_and(Vec::is_empty);
+            if record.place != Place::Lost && VALUES.contains(&record.count) {
+                reading.entry(record.raw());
+            } else if !is_blank {
+                reading.damaged();
+            }
+            record.begin();
+        }
+        let length = piece.len();
+        input.consume(length);
+    }
+}

@@ -1,0 +1,226 @@
+//! Lines as servers write them, and lines that somebody else wrote.
+
+use chrono::TimeDelta;
+
+use super::*;
+
+fn entries(text: &[u8]) -> (Result<(Format, Passed), String>, Vec<Entry<'static>>) {
+    let mut all = Vec::new();
+    let read = read(text, &mut |entry| {
+        let own = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
+        all.push(Entry {
+            at: entry.at,
+            pid: entry.pid,
+            session_start: entry.session_start,
+            user: own(&entry.user),
+            application: own(&entry.application),
+            severity: own(&entry.severity),
+            code: own(&entry.code),
+            message: own(&entry.message),
+            detail: own(&entry.detail),
+            context: own(&entry.context),
+            statement: own(&entry.statement),
+        });
+    });
+    (read.map_err(|error| error.to_string()), all)
+}
+
+/// A record as 17 writes it; `…` for what does not matter.
+fn csv(
+    time: &str,
+    pid: i32,
+    (code, message, detail, context, statement): (&str, &str, &str, &str, &str),
+) -> String {
+    let quoted = |text: &str| {
+        if text.is_empty() { String::new() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+    };
+    format!(
+        "{time},\"app\",\"shop\",{pid},\"[local]\",6922fe60.{pid:x},3,\"SELECT waiting\",2025-11-23 13:30:24 CET,3/17,771,LOG,{code},{},{},,,,{},{},,,\"web\",\"client backend\",,0\n",
+        quoted(message),
+        quoted(detail),
+        quoted(context),
+        quoted(statement)
+    )
+}
+
+/// 0x6922fe60 is 2025-11-23 12:30:24 UTC.
+const TIME: &str = "2025-11-23 13:31:00.500 CET";
+
+#[test]
+fn times_are_by_the_zone_that_the_sessions_start_tells() {
+    let (read, all) = entries(csv(TIME, 4410, ("00000", "x", "", "", "")).as_bytes());
+    assert_eq!(read, Ok((Format::Csv, Passed::default())));
+    assert_eq!(all[0].at.to_rfc3339(), "2025-11-23T12:31:00.500+00:00");
+    assert_eq!(all[0].session_start.unwrap().to_rfc3339(), "2025-11-23T12:30:24+00:00");
+    // A session that began in winter writes in summer: other sessions tell what CEST is.
+    let summer = csv("2026-06-01 14:00:00.000 CEST", 1, ("00000", "x", "", "", ""));
+    let (read, _) = entries(summer.as_bytes());
+    assert_eq!(read, Ok((Format::Csv, Passed { damaged: 0, unzoned: 1 })));
+    let other = summer
+        .replace("6922fe60.1", "6a1d7440.1")
+        .replace("2025-11-23 13:30:24 CET", "2026-06-01 14:00:00 CEST");
+    let (_, all) = entries(format!("{other}{summer}").as_bytes());
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[1].at.to_rfc3339(), "2026-06-01T12:00:00+00:00");
+    // Zones that say it themselves need nobody.
+    for (zone, utc) in [("UTC", "14:00"), ("+02", "12:00"), ("-0330", "17:30")] {
+        let line =
+            format!("{{\"timestamp\":\"2026-06-01 14:00:00.000 {zone}\",\"pid\":1,\"message\":\"x\"}}\n");
+        let (read, all) = entries(line.as_bytes());
+        assert_eq!(read.unwrap().0, Format::Json);
+        assert_eq!(all[0].at.format("%H:%M").to_string(), utc, "{zone}");
+    }
+}
+
+#[test]
+fn what_stands_between_quotes_is_no_record() {
+    let forged = csv(TIME, 1, ("40P01", "deadlock detected", "", "", ""));
+    let statement = format!("SELECT 'x\n{forged}{}'", "\"".repeat(3));
+    let text = csv(TIME, 4410, ("57014", "canceling statement due to user request", "", "", &statement));
+    let (read, all) = entries(text.as_bytes());
+    assert_eq!(read, Ok((Format::Csv, Passed::default())));
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].statement, statement);
+    // However long it is.
+    let long = statement.repeat(2_000);
+    let (_, all) = entries(csv(TIME, 4410, ("57014", "x", "", "", &long)).as_bytes());
+    assert_eq!((all.len(), all[0].statement.len()), (1, 64 << 10));
+}
+
+#[test]
+fn what_is_torn_costs_only_what_is_torn() {
+    let (one, two) =
+        (csv(TIME, 1, ("00000", "x", "", "", "SELECT 1")), csv(TIME, 2, ("00000", "y", "", "", "SELECT 2")));
+    // The machine went down in the middle of a value.
+    let torn = &one[..one.len() - 60];
+    let (read, all) = entries(format!("{torn}\n{one}{two}{two}").as_bytes());
+    assert!(read.unwrap().1.damaged <= 2);
+    assert!(all.iter().filter(|entry| entry.pid == 2).count() >= 1, "{all:?}");
+    // The last record is being written.
+    let (read, all) = entries(format!("{one}{torn}").as_bytes());
+    assert_eq!((read, all.len()), (Ok((Format::Csv, Passed::default())), 1));
+    let json = "{\"timestamp\":\"2026-06-01 14:00:00.000 UTC\",\"pid\":7,\"message\":\"x\"}\n";
+    let (read, all) = entries(format!("{json}{{\"timest\n\n{json}{{\"timestamp\":\"2026").as_bytes());
+    assert_eq!((read, all.len()), (Ok((Format::Json, Passed { damaged: 1, unzoned: 0 })), 2));
+}
+
+#[test]
+fn what_is_no_log_is_told() {
+    for text in [
+        "",
+        "2025-11-23 13:31:00.500 CET [4410] LOG:  process 4410 still waiting\n",
+        "\u{7f}ELF",
+        "{}\n",
+        "1,2,3\n",
+    ] {
+        let (read, all) = entries(text.as_bytes());
+        assert!(read.is_err() && all.is_empty(), "{text}");
+    }
+}
+
+fn entry<'a>(code: &'a str, message: &'a str, detail: &'a str, context: &'a str) -> Entry<'a> {
+    let at = Timestamp::UNIX_EPOCH + TimeDelta::days(20_000);
+    Entry {
+        at,
+        pid: 4410,
+        code: code.into(),
+        message: message.into(),
+        detail: detail.into(),
+        context: context.into(),
+        ..Entry::default()
+    }
+}
+
+#[test]
+fn waits_are_understood() {
+    let detail = "Processes holding the lock: 4312, 4313. Wait queue: 4410, 4466.";
+    let still = "process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms";
+    let found = entry("00000", still, detail, "while updating tuple (0,1) in relation \"accounts\"");
+    let Some(Said::Wait(wait)) = said(&found) else { panic!("{found:?}") };
+    assert_eq!((wait.kind, wait.mode, wait.on), (WaitKind::Still, "ShareLock", "transaction 771"));
+    assert!((wait.after - 1.000_123).abs() < 1e-9);
+    assert_eq!((wait.holders, wait.queue), (vec![4312, 4313], vec![4410, 4466]));
+    for (message, kind) in [
+        (
+            "process 4410 acquired ExclusiveLock on tuple (0,7) of relation 16398 of database 5 after 2000.001 ms",
+            WaitKind::Acquired,
+        ),
+        (
+            "process 4410 avoided deadlock for ShareLock on transaction 1 by rearranging queue order after 5.000 ms",
+            WaitKind::Still,
+        ),
+        (
+            "process 4410 detected deadlock while waiting for ShareLock on transaction 1 after 5.000 ms",
+            WaitKind::Failed,
+        ),
+    ] {
+        let found = entry("00000", message, "", "");
+        assert!(
+            matches!(said(&found), Some(Said::Wait(wait)) if wait.kind == kind && lock_tag(wait.on).is_some()),
+            "{message}"
+        );
+    }
+    for message in [
+        "process 4411 acquired ShareLock on transaction 1 after 5.000 ms",
+        "process 4410 acquired ShareLock on transaction 1 after NaN ms",
+        "process 4410 acquired ShareLock on transaction 1 after -5 ms",
+        "process 4410 acquired ",
+        "process -",
+    ] {
+        assert_eq!(said(&entry("00000", message, "", "")), None, "{message}");
+    }
+}
+
+/// `RAISE LOG` writes whatever somebody likes, with any code.
+#[test]
+fn what_a_function_says_is_not_the_servers_word() {
+    let still = "process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms";
+    let raised = "PL/pgSQL function inline_code_block line 1 at RAISE\nSQL statement \"x\"";
+    assert_eq!(said(&entry("00000", still, "", raised)), None);
+    assert_eq!(said(&entry("40P01", "deadlock detected", "Process 1 waits", raised)), None);
+    assert_eq!(said(&entry("57014", "x", "", "PL/Perl function \"f\"")), None);
+    let within = "SQL statement \"UPDATE t SET a = 1\"\nPL/pgSQL function f() line 3 at SQL statement";
+    assert!(said(&entry("00000", still, "", within)).is_some());
+}
+
+#[test]
+fn deadlocks_have_their_parties_and_whose_statement_is_whose() {
+    let waits = "Process 4410 waits for ShareLock on transaction 772; blocked by process 4312.\n\
+                 Process 4312 waits for ShareLock on transaction 771; blocked by process 4410.";
+    let detail = format!("{waits}\nProcess 4410: UPDATE t\n SET a = 1\nProcess 4312: UPDATE t SET a = 2");
+    let of = |detail: &str| match said(&entry("40P01", "deadlock detected", detail, "")) {
+        Some(Said::Deadlock(deadlock)) => (deadlock.waits.len(), deadlock.statements.join("|")),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(of(&detail), (2, "UPDATE t\n SET a = 1|UPDATE t SET a = 2".to_owned()));
+    // Somebody's statement has a line that looks like another's: then none is told.
+    let forged = format!(
+        "{waits}\nProcess 4410: SELECT '\nProcess 4312: DROP TABLE t'\nProcess 4312: UPDATE t SET a = 2"
+    );
+    assert_eq!(of(&forged), (2, String::new()));
+    assert_eq!(of(waits), (2, String::new()));
+    assert_eq!(of("nothing that is known"), (0, String::new()));
+}
+
+#[test]
+fn locks_have_their_tags() {
+    use crate::model::lock::LockType;
+    for (text, locktype) in [
+        ("relation 16398 of database 5", LockType::Relation),
+        ("tuple (4,2) of relation 16398 of database 5", LockType::Tuple),
+        ("transaction 771", LockType::TransactionId),
+        ("advisory lock [5,0,42,1]", LockType::Advisory),
+        ("extension of relation 1 of database 5", LockType::Extend),
+        ("object 1 of class 2 of database 5", LockType::Object),
+    ] {
+        assert_eq!(lock_tag(text).map(|tag| tag.locktype), Some(locktype), "{text}");
+    }
+    for text in [
+        "",
+        "relation x of database 5",
+        "relation 99999999999 of database 5",
+        "tuple (4,70000) of relation 1 of database 5",
+    ] {
+        assert_eq!(lock_tag(text), None, "{text}");
+    }
+}

@@ -1,0 +1,282 @@
+//! What the server's log says of the time of a report: it is from no look, and in none of the sums.
+
+use super::content::{Block, fit, listed, time};
+use super::{Report, Style};
+use crate::model::Timestamp;
+use crate::text::{count, duration};
+
+/// Files of a log, and what they say.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    /// The files.
+    pub files: Vec<LogFile>,
+    /// Waits, the longest first.
+    pub waits: Vec<LogWait>,
+    /// Waits that looks saw too.
+    pub seen: Waits,
+    /// Waits that no look saw.
+    pub unseen: Waits,
+    /// Deadlocks, in order of time.
+    pub deadlocks: Vec<LogDeadlock>,
+    /// Deadlocks that were left out.
+    pub deadlocks_omitted: u64,
+    /// Who was cancelled, terminated or gave up, in a line each, in order of time.
+    pub ended: Vec<(Timestamp, String)>,
+    /// Those that were left out.
+    pub ended_omitted: u64,
+    /// Why this is the log of another server; none where nothing speaks for that.
+    pub is_other: Option<String>,
+    /// Its messages are in no language in which waits are known here.
+    pub is_foreign: bool,
+    /// `log_lock_waits` was off at the worst moment.
+    pub tells_no_waits: bool,
+}
+
+/// A file.
+#[derive(Debug, Clone, Default)]
+pub struct LogFile {
+    /// Its name.
+    pub name: String,
+    /// `jsonlog` or `csvlog`.
+    pub format: &'static str,
+    /// Its first entry and its last.
+    pub span: Option<(Timestamp, Timestamp)>,
+    /// Entries within the time of the report.
+    pub entries: u64,
+    /// What was passed over: damaged, or of a zone that is not known.
+    pub damaged: u64,
+}
+
+/// How many waits, and how long.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Waits {
+    /// How many.
+    pub count: u64,
+    /// Seconds of them together.
+    pub seconds: f64,
+}
+
+/// A wait.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogWait {
+    /// When it began.
+    pub begin: Timestamp,
+    /// How long it took; at least so long where its end is not told.
+    pub seconds: f64,
+    /// `4410 deploy@ci`
+    pub who: String,
+    /// `Share`
+    pub mode: String,
+    /// `accounts`
+    pub on: String,
+    /// Who held the lock, when that was told; empty where nobody was named.
+    pub behind: String,
+    /// How it ended.
+    pub end: WaitEnd,
+    /// Whether looks saw it.
+    pub seen: Seen,
+    /// Its statement.
+    pub statement: String,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// It got the lock.
+    Acquired,
+    /// It did not, and why.
+    Gave(&'static str),
+    /// The log does not tell.
+    NotTold,
+}
+
+/// Whether looks saw a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// There was a look while it went on.
+    InLooks,
+    /// It was over between two looks.
+    Between,
+    /// Nobody looked then.
+    Hole,
+}
+
+/// A deadlock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogDeadlock {
+    /// When the server broke it.
+    pub at: Timestamp,
+    /// Whose statement was ended: `4410 deploy@ci`.
+    pub victim: String,
+    /// That statement.
+    pub statement: String,
+    /// Who waited for what behind whom, a line each, with the statement where it is known whose it is.
+    pub waits: Vec<String>,
+}
+
+impl WaitEnd {
+    /// In words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Acquired => "got the lock",
+            Self::Gave(why) => why,
+            Self::NotTold => "not told",
+        }
+    }
+}
+
+impl Seen {
+    /// In words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::InLooks => "in looks too",
+            Self::Between => "between looks",
+            Self::Hole => "nobody looked",
+        }
+    }
+}
+
+impl Log {
+    /// What the headline says of it; none where looks saw all of it.
+    pub(super) fn headline(&self) -> Option<String> {
+        let Waits { count: waits, seconds } = self.unseen;
+        (waits > 0).then(|| {
+            let plural = if waits == 1 { "wait" } else { "waits" };
+            format!(
+                "The server's log has {} {plural} of {} together that no look saw: in no sum here, but in a part of their own.",
+                count(waits),
+                duration(seconds)
+            )
+        })
+    }
+}
+
+/// The part of the report.
+pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
+    let Some(log) = &report.log else { return Vec::new() };
+    let mut blocks: Vec<Block> =
+        log.files.iter().map(|file| Block::Paragraph(of_file(file, style))).collect();
+    if let Some(other) = &log.is_other {
+        blocks.push(Block::Paragraph(fit(other)));
+        return blocks;
+    }
+    if log.files.iter().all(|file| file.entries == 0) {
+        blocks.push(Block::Paragraph(
+            "Nothing in it is of the time of this report: is it another server's, or another day's?"
+                .to_owned(),
+        ));
+        return blocks;
+    }
+    blocks.push(Block::Paragraph(
+        "All of this part is from the log and from no look: none of it is in the costs above. A wait stands in the log when it reaches \
+         deadlock_timeout; shorter ones are in neither."
+            .to_owned(),
+    ));
+    blocks.extend(waits(log, style));
+    blocks.extend(deadlocks(log, style));
+    let ended = log.ended.iter().map(|(at, line)| format!("{} {}", time(style, *at), fit(line)));
+    let ended: Vec<String> = ended.collect();
+    if !ended.is_empty() {
+        blocks.push(Block::Paragraph("Statements and sessions that were ended, or gave up:".to_owned()));
+        let omitted = usize::try_from(log.ended_omitted).unwrap_or(usize::MAX);
+        blocks.push(Block::List(shown(&ended, 5 * style.top, omitted)));
+    }
+    blocks
+}
+
+/// `postgresql.json (jsonlog, 13:50:02 to 14:10:31): 812 entries within the time of this report.`
+fn of_file(file: &LogFile, style: Style) -> String {
+    let span = file.span.map(|(from, to)| {
+        let day = |at: Timestamp| at.with_timezone(&style.zone).format("%Y-%m-%d %H:%M:%S").to_string();
+        format!(", {} to {}", day(from), day(to))
+    });
+    let span = span.unwrap_or_default();
+    let damaged = match file.damaged {
+        0 => String::new(),
+        damaged => format!("; {} entries could not be read", count(damaged)),
+    };
+    let (name, entries) = (fit(&file.name), count(file.entries));
+    format!("{name} ({}{span}): {entries} entries within the time of this report{damaged}.", file.format)
+}
+
+fn waits(log: &Log, style: Style) -> Vec<Block> {
+    if log.waits.is_empty() {
+        let why = if log.is_foreign {
+            "Its messages are not in English, and waits have no code: none is known of."
+        } else if log.tells_no_waits {
+            "log_lock_waits was off: the log names no waits."
+        } else {
+            "It names no wait for a lock."
+        };
+        return vec![Block::Paragraph(why.to_owned())];
+    }
+    let of = |waits: Waits| format!("{} of {} together", count(waits.count), duration(waits.seconds));
+    let about = format!("Waits: {} that no look saw, {} that looks saw too.", of(log.unseen), of(log.seen));
+    let heads = vec![
+        ("began", false),
+        ("waited", true),
+        ("who", false),
+        ("for", false),
+        ("behind", false),
+        ("ended", false),
+        ("seen", false),
+        ("statement", false),
+    ];
+    let row = |wait: &LogWait| {
+        let least = if wait.end == WaitEnd::NotTold { "≥" } else { "" };
+        vec![
+            time(style, wait.begin),
+            format!("{least}{}", duration(wait.seconds)),
+            fit(&wait.who),
+            fit(&format!("{} on {}", wait.mode, wait.on)),
+            fit(&wait.behind),
+            wait.end.words().to_owned(),
+            wait.seen.words().to_owned(),
+            fit(&wait.statement),
+        ]
+    };
+    let rows: Vec<_> = ranked(&log.waits).into_iter().take(2 * style.top).map(row).collect();
+    let all = log.seen.count + log.unseen.count;
+    let left = all.saturating_sub(rows.len() as u64);
+    let mut blocks = vec![Block::Paragraph(about), Block::Table(heads, rows)];
+    if left > 0 {
+        blocks.push(Block::Paragraph(format!("{} others are left out.", count(left))));
+    }
+    blocks
+}
+
+/// What no look saw comes first: the rest is above already.
+fn ranked(waits: &[LogWait]) -> Vec<&LogWait> {
+    let (seen, unseen): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.seen == Seen::InLooks);
+    unseen.into_iter().chain(seen).collect()
+}
+
+fn deadlocks(log: &Log, style: Style) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for deadlock in log.deadlocks.iter().take(style.top) {
+        let about = format!(
+            "{} deadlock: {} was ended: {}",
+            time(style, deadlock.at),
+            deadlock.victim,
+            deadlock.statement
+        );
+        blocks.push(Block::Paragraph(fit(&about)));
+        blocks.push(Block::List(deadlock.waits.iter().map(|line| fit(line)).collect()));
+    }
+    let left = log.deadlocks.len().saturating_sub(style.top) as u64 + log.deadlocks_omitted;
+    if left > 0 {
+        blocks.push(Block::Paragraph(format!("{} more deadlocks are left out.", count(left))));
+    }
+    blocks
+}
+
+/// So many lines, and one for the others.
+fn shown(lines: &[String], room: usize, omitted: usize) -> Vec<String> {
+    let mut shown = listed(lines, room, String::clone);
+    if omitted > 0 {
+        shown.push(format!("and {} more that are not kept", count(omitted as u64)));
+    }
+    shown
+}
