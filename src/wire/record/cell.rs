@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::packed::{Packed, packed};
 use super::strings::{Decoded, Strings};
 use crate::model::{Text, Timestamp};
 
@@ -13,6 +14,8 @@ pub(super) trait Cell: Sized {
 
 /// The values of one field of all rows.
 pub(super) trait Column<T>: prost::Message + Default {
+    /// So many values will be appended.
+    fn reserve(&mut self, _rows: usize) {}
     /// Appends a value.
     fn push(&mut self, value: &T, strings: &mut Strings);
     /// The value of a row; what "not known" is for its type where the column does not go as far.
@@ -24,6 +27,7 @@ pub(super) trait Column<T>: prost::Message + Default {
 /// The column of some rows.
 pub(super) fn column<T: Cell>(rows: &[T], strings: &mut Strings) -> T::Column {
     let mut column = T::Column::default();
+    column.reserve(rows.len());
     for row in rows {
         column.push(row, strings);
     }
@@ -37,11 +41,8 @@ pub(super) fn rows<T: Cell>(column: &T::Column, strings: &Decoded) -> Vec<T> {
 }
 
 /// Numbers below 2^63 that may be unknown: one more than the number, 0 for none.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Counts {
-    #[prost(uint64, repeated, tag = 1)]
-    value: Vec<u64>,
-}
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Counts(Packed);
 
 /// Numbers of 64 bits. A bit for each that is not known.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -69,11 +70,10 @@ pub(super) struct Times {
 }
 
 /// Numbers of strings of the group; 0 for none.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Texts {
-    #[prost(uint32, repeated, tag = 1)]
-    id: Vec<u32>,
-}
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Texts(Packed);
+
+packed! { Counts, Texts }
 
 /// Bytes one after the other, and where each ends.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -113,16 +113,20 @@ macro_rules! counts {
         impl Column<Option<$type>> for Counts {
             fn push(&mut self, value: &Option<$type>, _: &mut Strings) {
                 let code: fn($type) -> u64 = $to;
-                self.value.push(value.map_or(0, |value| code(value).saturating_add(1)));
+                self.0.push(value.map_or(0, |value| code(value).saturating_add(1)));
             }
 
             fn get(&self, at: usize, _: &Decoded) -> Option<$type> {
                 let value: fn(u64) -> Option<$type> = $from;
-                value(self.value.get(at)?.checked_sub(1)?)
+                value(self.0.get(at)?.checked_sub(1)?)
             }
 
             fn rows(&self) -> usize {
-                self.value.len()
+                self.0.rows()
+            }
+
+            fn reserve(&mut self, rows: usize) {
+                self.0.reserve(rows);
             }
         }
 
@@ -140,7 +144,11 @@ macro_rules! counts {
             }
 
             fn rows(&self) -> usize {
-                self.value.len()
+                self.0.rows()
+            }
+
+            fn reserve(&mut self, rows: usize) {
+                self.0.reserve(rows);
             }
         }
     )*};
@@ -234,6 +242,10 @@ impl Cell for Option<Timestamp> {
 }
 
 impl Column<Option<Timestamp>> for Times {
+    fn reserve(&mut self, rows: usize) {
+        self.micros.reserve(rows);
+    }
+
     fn push(&mut self, value: &Option<Timestamp>, _: &mut Strings) {
         self.micros.push(micros(*value));
     }
@@ -271,15 +283,19 @@ impl Cell for Option<Text> {
 
 impl Column<Option<Text>> for Texts {
     fn push(&mut self, value: &Option<Text>, strings: &mut Strings) {
-        self.id.push(value.as_ref().map_or(0, |text| strings.id(text)));
+        self.0.push(value.as_ref().map_or(0, |text| strings.id(text)).into());
     }
 
     fn get(&self, at: usize, strings: &Decoded) -> Option<Text> {
-        strings.get(*self.id.get(at)?)
+        strings.get(u32::try_from(self.0.get(at)?).ok()?)
     }
 
     fn rows(&self) -> usize {
-        self.id.len()
+        self.0.rows()
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        self.0.reserve(rows);
     }
 }
 
@@ -289,7 +305,7 @@ impl Cell for Text {
 
 impl Column<Text> for Texts {
     fn push(&mut self, value: &Text, strings: &mut Strings) {
-        self.id.push(strings.id(value));
+        self.0.push(strings.id(value).into());
     }
 
     fn get(&self, at: usize, strings: &Decoded) -> Text {
@@ -297,7 +313,7 @@ impl Column<Text> for Texts {
     }
 
     fn rows(&self) -> usize {
-        self.id.len()
+        self.0.rows()
     }
 }
 
@@ -352,6 +368,10 @@ macro_rules! columns {
             fn rows(&self) -> usize {
                 let rows = [$($crate::wire::record::cell::Column::<$type>::rows(&self.$field)),*];
                 rows.into_iter().max().unwrap_or_default()
+            }
+
+            fn reserve(&mut self, rows: usize) {
+                $($crate::wire::record::cell::Column::<$type>::reserve(&mut self.$field, rows);)*
             }
         }
     )*};

@@ -150,6 +150,15 @@ pub struct Encoder {
     last: Option<Look>,
     looks: usize,
     size: usize,
+    room: Room,
+}
+
+/// Memory that each look uses again: what is as large as a look is dear to ask for.
+#[derive(Debug, Default)]
+struct Room {
+    prefix: Vec<u8>,
+    payload: Vec<u8>,
+    packed: Vec<u8>,
 }
 
 impl Encoder {
@@ -161,7 +170,8 @@ impl Encoder {
 
     /// The next look begins a group.
     pub fn begin_group(&mut self) {
-        *self = Self { with_events: self.with_events, ..Self::default() };
+        let room = std::mem::take(&mut self.room);
+        *self = Self { with_events: self.with_events, room, ..Self::default() };
     }
 
     /// The next look as bytes.
@@ -187,7 +197,10 @@ impl Encoder {
     fn frame(&mut self, look: &Look) -> Result<Frame, RecordError> {
         let snapshot = look.view.snapshot.as_deref().ok_or(RecordError::Empty)?;
         let is_key = self.looks == 0;
-        let prefix = self.parts.concat();
+        self.room.prefix.clear();
+        for part in &self.parts {
+            self.room.prefix.extend_from_slice(part);
+        }
         let parts = self.changed_parts(look, snapshot);
         let mut states = vec![
             SectionState::of(&snapshot.server),
@@ -212,12 +225,15 @@ impl Encoder {
             strings: self.strings.take_new(),
             parts,
         };
-        let payload = payload.encode_to_vec();
-        if payload.len() > LARGEST {
+        let size = payload.encoded_len();
+        if size > LARGEST {
             return Err(RecordError::TooLarge);
         }
-        let bytes = compress(&payload, &prefix).ok_or(RecordError::TooLarge)?;
-        Ok(Frame { is_key, size: payload.len(), bytes })
+        let Room { prefix, payload: bytes, packed } = &mut self.room;
+        bytes.clear();
+        payload.encode(bytes).map_err(|_| RecordError::TooLarge)?;
+        compress(bytes, prefix, packed).ok_or(RecordError::TooLarge)?;
+        Ok(Frame { is_key, size, bytes: packed.as_slice().into() })
     }
 
     /// The parts that are not as they were.
@@ -353,15 +369,15 @@ fn same_known(before: &Look, after: &Look) -> bool {
 }
 
 /// None where zstd has no memory.
-fn compress(payload: &[u8], prefix: &[u8]) -> Option<Vec<u8>> {
+fn compress(payload: &[u8], prefix: &[u8], into: &mut Vec<u8>) -> Option<()> {
     let mut context = CCtx::try_create()?;
     context.set_parameter(CParameter::CompressionLevel(LEVEL)).ok()?;
     context.set_parameter(CParameter::WindowLog(window(payload.len() + prefix.len()))).ok()?;
     context.ref_prefix(prefix).ok()?;
-    let mut bytes = Vec::with_capacity(zstd_safe::compress_bound(payload.len()));
-    context.compress2(&mut bytes, payload).ok()?;
-    bytes.shrink_to_fit();
-    Some(bytes)
+    into.clear();
+    into.reserve(zstd_safe::compress_bound(payload.len()));
+    context.compress2(into, payload).ok()?;
+    Some(())
 }
 
 /// The window that reaches over so many bytes, as a power of two.

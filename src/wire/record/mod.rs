@@ -12,6 +12,7 @@ mod cell;
 pub mod container;
 mod frame;
 mod memory;
+mod packed;
 mod redis_rows;
 mod schema_rows;
 mod strings;

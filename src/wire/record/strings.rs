@@ -17,6 +17,9 @@ const EACH: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Strings {
     ids: FxHashMap<Text, u32>,
+    /// The same by where they are in memory, which the keys of `ids` see to: most texts are the very ones of the look before, and are not read
+    /// for that.
+    places: FxHashMap<(usize, usize), u32>,
     /// Those that were not written yet.
     new: Vec<Text>,
 }
@@ -24,11 +27,13 @@ pub(super) struct Strings {
 impl Strings {
     /// The number of a text, from 1 on.
     pub(super) fn id(&mut self, text: &Text) -> u32 {
-        if let Some(id) = self.ids.get(text) {
+        let place = (text.as_ptr().addr(), text.len());
+        if let Some(id) = self.places.get(&place).or_else(|| self.ids.get(text)) {
             return *id;
         }
         let id = u32::try_from(self.ids.len()).unwrap_or(u32::MAX - 1) + 1;
         self.ids.insert(Text::clone(text), id);
+        self.places.insert(place, id);
         self.new.push(Text::clone(text));
         id
     }
