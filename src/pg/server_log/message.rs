@@ -111,7 +111,8 @@ impl Ended {
 #[must_use]
 pub fn said<'a>(entry: &'a Entry<'_>) -> Option<Said<'a>> {
     let found = match &*entry.code {
-        "00000" => wait(entry).map(Said::Wait),
+        // jsonlog leaves it out where all is well.
+        "" | "00000" => wait(entry).map(Said::Wait),
         "40P01" => Some(Said::Deadlock(deadlock(&entry.detail))),
         code => ended(code, &entry.message).map(Said::Ended),
     }?;

@@ -171,6 +171,21 @@ fn waits_are_understood() {
     }
 }
 
+/// `jsonlog` leaves out what is empty, and `00000`.
+#[test]
+fn a_line_of_json_has_what_a_record_has() {
+    let line = "{\"timestamp\":\"2025-11-23 13:31:00.500 CET\",\"user\":\"app\",\"dbname\":\"shop\",\"pid\":4410,\
+        \"session_id\":\"6922fe60.113a\",\"line_num\":3,\"ps\":\"SELECT waiting\",\"session_start\":\"2025-11-23 13:30:24 CET\",\
+        \"error_severity\":\"LOG\",\"message\":\"process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms\",\
+        \"detail\":\"Process holding the lock: 4312. Wait queue: 4410.\",\"statement\":\"SELECT 'a\\nb'\",\
+        \"application_name\":\"web\",\"backend_type\":\"client backend\",\"query_id\":0}\n";
+    let (read, all) = entries(line.as_bytes());
+    assert_eq!(read, Ok((Format::Json, Passed::default())));
+    let entry = &all[0];
+    assert_eq!((&*entry.user, &*entry.application, &*entry.statement), ("app", "web", "SELECT 'a\nb'"));
+    assert!(matches!(said(entry), Some(Said::Wait(wait)) if wait.holders == [4312]), "{entry:?}");
+}
+
 /// `RAISE LOG` writes whatever somebody likes, with any code.
 #[test]
 fn what_a_function_says_is_not_the_servers_word() {

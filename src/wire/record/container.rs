@@ -35,6 +35,10 @@ pub const MOMENT: usize = 24;
 const LARGEST: u32 = 64 << 20;
 
 /// What a record is. Numbers are never used twice; who does not know one skips it, unless its flag says that it must not.
+///
+/// There is none for a look in which nothing changed, for the sums of a minute, and for an index. No look is as the one before: our own
+/// session is in it. An idle server's takes 250 bytes, whoever skipped a smaller one would miss it; and a day of such looks is opened in a
+/// fifth of a second of processor time without an index, and reported in two without sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// What the file is of.
