@@ -60,7 +60,6 @@ fn write(store: &mut Store, path: &Path, about: About, count: usize) -> Result<S
         about,
     };
     let mut tape = Tape::open(options).map_err(|error| error.to_string())?;
-    let mut written = 0_u64;
     for place in 0..count {
         // What cannot be read is missing.
         let Ok(mut kept) = store.read(place) else { continue };
@@ -68,10 +67,16 @@ fn write(store: &mut Store, path: &Path, about: About, count: usize) -> Result<S
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
         let view = Digest::view_of(kept, store.target, &store.thresholds);
         tape.write(&Look { view, past, notes }).map_err(|error| error.to_string())?;
-        written += 1;
     }
+    let written = tape.looks();
     tape.end().map_err(|error| error.to_string())?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let looks = crate::text::count(written);
-    Ok(format!("{looks} looks are in {}: locktop replay and locktop report read it", path.display()))
+    let missing = match (count as u64).saturating_sub(written) {
+        0 => String::new(),
+        missing => {
+            format!("; {} are missing, which cannot be read or are too large", crate::text::count(missing))
+        }
+    };
+    Ok(format!("{looks} looks are in {}: locktop replay and locktop report read it{missing}", path.display()))
 }

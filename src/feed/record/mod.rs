@@ -89,6 +89,8 @@ pub struct Tape {
     is_lost: bool,
     synced: Instant,
     failed: Option<Instant>,
+    /// Looks that were written; those that wait for trouble are not.
+    looks: u64,
 }
 
 impl Tape {
@@ -115,7 +117,14 @@ impl Tape {
             is_lost: false,
             synced: clock::monotonic(),
             failed: None,
+            looks: 0,
         })
+    }
+
+    /// Looks that were written: one without a snapshot, or too large, is passed over.
+    #[must_use]
+    pub fn looks(&self) -> u64 {
+        self.looks
     }
 
     /// Writes a look. Where that fails it is tried again a minute later; it is an error only where nobody reads any more.
@@ -204,7 +213,11 @@ impl Tape {
                 let turn = flight.look(record, frame.is_key, &look.view);
                 self.take_turn(turn)
             }
-            None => self.output.write(&record),
+            None => {
+                self.output.write(&record)?;
+                self.looks += 1;
+                Ok(())
+            }
         }
     }
 

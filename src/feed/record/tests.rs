@@ -206,6 +206,27 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     assert_eq!(count(), 1);
 }
 
+/// What is told of a file is what is in it.
+#[test]
+fn only_looks_that_are_there_are_counted() {
+    let folder = folder();
+    let path = folder.path().join("counted.ltr");
+    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut stage = Stage::new();
+    for second in 0..3 {
+        let now = f64::from(second);
+        let mut scene = sample::Builder { now, ..sample::Builder::default() };
+        // One that is larger than any that is kept.
+        let query = if second == 1 { "x".repeat(33 << 20) } else { "SELECT 1".to_owned() };
+        scene.session(7, "app@web", crate::model::backend::State::Idle, now, &query);
+        let look = stage.look(scene);
+        tape.write(&look).unwrap();
+    }
+    assert_eq!(tape.looks(), 2);
+    tape.end().unwrap();
+    assert_eq!(Recording::open(&path).unwrap().moments().len(), 2);
+}
+
 #[test]
 fn what_grows_is_followed() {
     let folder = folder();
