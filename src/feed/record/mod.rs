@@ -208,17 +208,13 @@ impl Tape {
             trouble: Trouble::since(events, from).max(),
         };
         let record = container::look(&moment, &frame).map_err(io::Error::other)?;
-        match &mut self.flight {
-            Some(flight) => {
-                let turn = flight.look(record, frame.is_key, &look.view);
-                self.take_turn(turn)
-            }
-            None => {
-                self.output.write(&record)?;
-                self.looks += 1;
-                Ok(())
-            }
+        if let Some(flight) = &mut self.flight {
+            let turn = flight.look(record, frame.is_key, &look.view);
+            return self.take_turn(turn);
         }
+        self.output.write(&record)?;
+        self.looks += 1;
+        Ok(())
     }
 
     /// Begins, goes on or ends, as trouble does.
