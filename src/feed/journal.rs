@@ -71,14 +71,13 @@ impl Journal {
     /// Polls are made less often than asked, or as often again.
     pub(super) fn slowed(&mut self, slowed: Option<Slowed>) {
         if self.slowed.map(|slowed| slowed.interval) != slowed.map(|slowed| slowed.interval) {
-            match slowed {
-                Some(slowed) => info!(
-                    "polling every {}s: reading pg_locks takes the server {:.0} ms",
-                    slowed.interval,
-                    slowed.cost * 1000.0
-                ),
-                None => info!("polling as often as asked again"),
-            }
+            let words = slowed.map(|Slowed { interval, cost }| {
+                format!(
+                    "polling every {interval}s: reading pg_locks takes the server {:.0} ms",
+                    cost * 1000.0
+                )
+            });
+            info!("{}", words.as_deref().unwrap_or("polling as often as asked again"));
         }
         self.slowed = slowed;
     }

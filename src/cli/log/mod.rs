@@ -17,12 +17,15 @@ use tracing::level_filters::LevelFilter;
 use super::args::{Cli, Command};
 pub(super) use file::Log;
 
+const HELP: &str = "Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and \
+no literal of a statement is in it. LOCKTOP_LOG=error, warn, info or debug says how much [default: info]";
+
 /// The option.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogArgs {
     /// Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and no literal of a
-    /// statement is in it. LOCKTOP_LOG=error, warn, info or debug says how much [default: info]
-    #[arg(long = "log", id = "own_log", value_name = "FILE", help_heading = "Options")]
+    /// statement is in it.
+    #[arg(long = "log", id = "own_log", value_name = "FILE", help = HELP, help_heading = "Options")]
     pub file: Option<PathBuf>,
 }
 
@@ -34,7 +37,6 @@ impl Cli {
     pub fn log_file(&self) -> Result<Option<&Path>, String> {
         let outer = self.log.file.as_deref();
         let inner = match &self.command {
-            None => None,
             Some(Command::Demo(demo)) => demo.log.file.as_deref(),
             Some(Command::Snapshot(snapshot)) => snapshot.log.file.as_deref(),
             Some(Command::Check(check)) => check.log.file.as_deref(),
@@ -44,7 +46,7 @@ impl Cli {
                 let for_whom = "the dashboard, demo, snapshot, check, recover and record";
                 return Err(format!("--log is for {for_whom}"));
             }
-            Some(_) => None,
+            None | Some(_) => None,
         };
         Ok(inner.or(outer))
     }
