@@ -107,7 +107,9 @@ mod tests {
         for numbers in [vec![], vec![0], vec![1, 127, 128, 300, 1 << 14, 1 << 35, u64::MAX], vec![7; 500]] {
             let (mut ours, theirs) = (Ours::default(), Theirs { value: numbers.clone() });
             ours.0.reserve(numbers.len());
-            numbers.iter().for_each(|number| ours.0.push(*number));
+            for number in &numbers {
+                ours.0.push(*number);
+            }
             assert_eq!(ours.encode_to_vec(), theirs.encode_to_vec(), "{numbers:?}");
             assert_eq!((ours.encoded_len(), ours.0.rows()), (theirs.encoded_len(), numbers.len()));
             let read = Ours::decode(&*theirs.encode_to_vec()).unwrap();
