@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use super::{Checks, Config};
 use crate::model::expected::ExpectedBlocker;
@@ -32,6 +33,9 @@ pub enum AppendError {
 /// # Errors
 /// When the file is not ours to write anew, it has mistakes in it, or it cannot be written. It is as it was then.
 pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), AppendError> {
+    // Each confirmation is written by a thread of its own: one after the other.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = fs::canonicalize(path)?;
     let folder = path.parent().ok_or(AppendError::Unsafe("it is in no folder"))?;
     let before = read(&path)?;
@@ -40,8 +44,13 @@ pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), Appe
     // Whoever made it read-only meant it; the folder would let us.
     drop(fs::OpenOptions::new().append(true).open(&path)?);
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    if file.as_file().metadata()?.uid() != metadata.uid() {
+    let ours = file.as_file().metadata()?;
+    if ours.uid() != metadata.uid() {
         return Err(AppendError::Unsafe("it belongs to somebody else"));
+    }
+    if ours.gid() != metadata.gid() {
+        // Who may read it stays who may. Refused where we are not in the group.
+        std::os::unix::fs::fchown(file.as_file(), None, Some(metadata.gid()))?;
     }
     if metadata.nlink() > 1 {
         return Err(AppendError::Unsafe("it has another name (a hard link), which would keep the old text"));

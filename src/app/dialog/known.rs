@@ -195,9 +195,19 @@ impl Known {
         let text = format!("{sessions} {one} it now; {blocking} {blocks} others");
         let tone = if sessions > self.rows.len() { Tone::Warning } else { Tone::Plain };
         lines.push(field("who", text, tone));
+        if !self.takes_away && self.entries().iter().any(is_wide) {
+            let wide = "every session of this role meets it, whatever it does, also later";
+            lines.push(field("!", wide, Tone::Warning));
+        }
         lines.extend(self.refused.iter().map(|why| field("!", why.as_str(), Tone::Warning)));
         lines
     }
+}
+
+/// It says neither which application nor what is run, as for a prepared transaction, which has neither.
+fn is_wide(entry: &ExpectedBlocker) -> bool {
+    let ExpectedBlocker { application, lock, statement, .. } = entry;
+    application.is_none() && lock.is_none() && statement.is_none()
 }
 
 /// How many sessions meet one of the entries, and how many of those are roots.

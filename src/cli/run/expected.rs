@@ -17,7 +17,7 @@ pub(super) fn expecting(app: &App, control: &mut PollControl) -> Expecting {
     let file = app.settings.config_file.clone();
     let (said, written) = mpsc::unbounded_channel();
     let say = Box::new(move |entries: Arc<[ExpectedBlocker]>, added: Vec<ExpectedBlocker>| {
-        tracing::info!("{} kinds of blockers are expected from now on", entries.len());
+        tracing::info!("entries of [[expected]] from now on: {}", entries.len());
         expected.send_replace(entries);
         if let Some(file) = file.clone().filter(|_| !added.is_empty()) {
             keep(file, added, said.clone());

@@ -113,10 +113,12 @@ impl Known {
 
     /// `4312 app@billing` where a look saw who that was then.
     fn who(&self, pid: i32, at: Timestamp) -> String {
-        let seen = self.snapshots().find_map(|(view, snapshot)| {
+        // The last session of that process id that had begun by then.
+        let began = self.snapshots().filter_map(|(view, snapshot)| {
             let backend = view.index.backend(snapshot, pid)?;
-            (backend.backend_start? <= at).then(|| words::who(backend))
+            Some((backend.backend_start.filter(|start| *start <= at)?, backend))
         });
+        let seen = began.max_by_key(|(start, _)| *start).map(|(_, backend)| words::who(backend));
         match seen.filter(|who| !who.is_empty()) {
             Some(who) => format!("{pid} {who}"),
             None => pid.to_string(),
@@ -155,6 +157,8 @@ impl Known {
 /// A wait of which the end is not known yet.
 struct Open {
     begin: Timestamp,
+    /// When its session began: the process id may be another one's later.
+    session: Option<Timestamp>,
     /// Seconds of it that are told.
     seconds: f64,
     who: String,
@@ -255,6 +259,7 @@ impl Gather {
         let mode = LockMode::parse(wait.mode.as_bytes()).map(LockMode::short);
         Open {
             begin,
+            session: entry.session_start,
             seconds: wait.after,
             who: self.who(entry),
             mode: one_line_prefix(mode.unwrap_or(wait.mode), 40).into_owned(),
@@ -265,7 +270,7 @@ impl Gather {
     }
 
     fn close(&mut self, open: Open, end: WaitEnd) {
-        let Open { begin, seconds, who, mode, on, behind, statement } = open;
+        let Open { begin, seconds, who, mode, on, behind, statement, .. } = open;
         #[expect(clippy::cast_possible_truncation, reason = "it was made of one")]
         let length = TimeDelta::try_milliseconds((seconds * 1000.0) as i64).unwrap_or_default();
         let last = begin.checked_add_signed(length).unwrap_or(begin);
@@ -340,6 +345,9 @@ impl Gather {
     /// Whoever is ended waits no longer.
     fn gives_up(&mut self, entry: &Entry<'_>, why: &'static str) {
         let Some(open) = self.open.remove(&entry.pid) else { return };
+        if open.session != entry.session_start {
+            return self.close(open, WaitEnd::NotTold);
+        }
         let seconds = (entry.at - open.begin).as_seconds_f64().max(open.seconds);
         self.close(Open { seconds, ..open }, WaitEnd::Gave(why));
     }

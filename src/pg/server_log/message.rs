@@ -110,18 +110,26 @@ impl Ended {
 /// What an entry says of locks; none for all others, and for what a function says that anybody may have written.
 #[must_use]
 pub fn said<'a>(entry: &'a Entry<'_>) -> Option<Said<'a>> {
-    let found = match &*entry.code {
+    if is_of_function(&entry.context) {
+        return None;
+    }
+    match &*entry.code {
         // jsonlog leaves it out where all is well.
         "" | "00000" => wait(entry).map(Said::Wait),
         "40P01" => Some(Said::Deadlock(deadlock(&entry.detail))),
         code => ended(code, &entry.message).map(Said::Ended),
-    }?;
-    (!is_of_function(&entry.context)).then_some(found)
+    }
 }
 
 /// `RAISE` and its like name the function first; what the server says within one has the statement first.
 fn is_of_function(context: &str) -> bool {
-    let first = context.lines().next().unwrap_or_default();
+    // A name in quotes may have the end of a line in it; a quote in it is doubled.
+    let mut is_quoted = false;
+    let end = context.find(|character| {
+        is_quoted ^= character == '"';
+        character == '\n' && !is_quoted
+    });
+    let first = end.and_then(|end| context.get(..end)).unwrap_or(context);
     first.starts_with("PL/") && (first.ends_with(" at RAISE") || !first.starts_with("PL/pgSQL"))
 }
 
@@ -160,9 +168,11 @@ fn holders(detail: &str) -> (Vec<i32>, Vec<i32>) {
 /// `Process 4312 waits for ShareLock on transaction 17; blocked by process 4313.` for each, and then `Process 4312: UPDATE …`. A statement
 /// may have lines that look like either.
 fn deadlock(detail: &str) -> Deadlock<'_> {
+    /// More are in no deadlock that is told: the text may be anybody's.
+    const PARTIES: usize = 100;
     let mut waits = Vec::new();
     let mut rest = detail;
-    while let Some((wait, after)) = party(rest) {
+    while let Some((wait, after)) = party(rest).filter(|_| waits.len() < PARTIES) {
         waits.push(wait);
         rest = after;
     }
@@ -174,12 +184,17 @@ fn deadlock(detail: &str) -> Deadlock<'_> {
                 .match_indices(&begin)
                 .map(|(at, _)| at)
                 .filter(|at| *at == 0 || rest.as_bytes().get(at - 1) == Some(&b'\n'))
+                .take(2)
                 .collect();
             places.into_iter().map(move |at| (at, begin.clone()))
         })
         .collect();
     // Each once and in order, or somebody's statement has such a line.
-    let is_sure = begins.len() == waits.len() && begins.is_sorted_by_key(|(at, _)| *at);
+    let is_each =
+        |((_, begin), wait): (&(usize, String), &Party<'_>)| *begin == format!("Process {}: ", wait.pid);
+    let is_sure = begins.len() == waits.len()
+        && begins.is_sorted_by_key(|(at, _)| *at)
+        && begins.iter().zip(&waits).all(is_each);
     let ends = begins.iter().skip(1).map(|(at, _)| *at).chain([rest.len()]);
     let statements = begins.iter().zip(ends).filter_map(|((at, begin), end)| rest.get(at + begin.len()..end));
     let statements = if is_sure { statements.map(str::trim_end).collect() } else { Vec::new() };

@@ -194,6 +194,8 @@ fn what_a_function_says_is_not_the_servers_word() {
     assert_eq!(said(&entry("00000", still, "", raised)), None);
     assert_eq!(said(&entry("40P01", "deadlock detected", "Process 1 waits", raised)), None);
     assert_eq!(said(&entry("57014", "x", "", "PL/Perl function \"f\"")), None);
+    let newline = "PL/pgSQL function pg_temp_3.\"a\nb\"() line 1 at RAISE";
+    assert_eq!(said(&entry("00000", still, "", newline)), None, "a name may have the end of a line in it");
     let within = "SQL statement \"UPDATE t SET a = 1\"\nPL/pgSQL function f() line 3 at SQL statement";
     assert!(said(&entry("00000", still, "", within)).is_some());
 }
@@ -238,4 +240,17 @@ fn locks_have_their_tags() {
     ] {
         assert_eq!(lock_tag(text), None, "{text}");
     }
+}
+
+#[test]
+fn a_deadlock_of_anybodys_making_is_bounded() {
+    let of = |detail: &str| match said(&entry("40P01", "deadlock detected", detail, "")) {
+        Some(Said::Deadlock(deadlock)) => (deadlock.waits.len(), deadlock.statements.len()),
+        other => panic!("{other:?}"),
+    };
+    let parties = "Process 1 waits for A on B; blocked by process 2.\n".repeat(20_000);
+    assert_eq!(of(&(parties + &"Process 1: \n".repeat(100_000))), (100, 0));
+    // The statement of one stands twice, and that of the other not at all.
+    let waits = "Process 1 waits for A on B; blocked by process 2.\nProcess 2 waits for A on B; blocked by process 1.";
+    assert_eq!(of(&format!("{waits}\nProcess 1: SELECT\nProcess 1: forged")), (2, 0));
 }

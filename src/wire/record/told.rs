@@ -23,7 +23,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 use crate::model::{Text, Timestamp};
-use crate::text::one_line;
+use crate::text::{one_line, one_line_prefix};
 
 codes! {
     Kind, else Kind::Server; {
@@ -442,7 +442,7 @@ impl Limit {
             lock: self.lock.clone(),
             statement: self.statement.clone(),
             longest_wait: longest.filter(|longest| !longest.is_zero()),
-            reason: self.reason.as_ref().map(|reason| one_line(reason).into()),
+            reason: self.reason.as_ref().map(|reason| one_line_prefix(reason, REASON).into()),
         }
     }
 }
@@ -452,9 +452,13 @@ pub(super) fn of_expected(expected: &[ExpectedBlocker]) -> Vec<Limit> {
     expected.iter().map(Limit::expected).collect()
 }
 
+/// No config has more of them, and no reason is longer: a file may say anything.
+const EXPECTED: usize = 1000;
+const REASON: usize = 500;
+
 /// Those that were kept.
 pub(super) fn expected(rows: &[Limit]) -> Vec<ExpectedBlocker> {
-    rows.iter().map(Limit::blocker).collect()
+    rows.iter().take(EXPECTED).map(Limit::blocker).collect()
 }
 
 /// The limits by name, each with where it is.
@@ -482,7 +486,8 @@ macro_rules! limits {
                     Some("convoy") => thresholds.convoy = count(row.number),
                     Some("pile_up") => thresholds.pile_up = count(row.number),
                     Some(_) => {}
-                    None => thresholds.expected.push(row.blocker()),
+                    None if thresholds.expected.len() < EXPECTED => thresholds.expected.push(row.blocker()),
+                    None => {}
                 }
             }
             thresholds
