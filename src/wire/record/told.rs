@@ -442,7 +442,9 @@ impl Limit {
             lock: self.lock.clone(),
             statement: self.statement.clone(),
             longest_wait: longest.filter(|longest| !longest.is_zero()),
-            reason: self.reason.as_ref().map(|reason| one_line_prefix(reason, REASON).into()),
+            reason: self.reason.as_ref().map(|reason| {
+                if reason.len() > REASON { one_line_prefix(reason, REASON) } else { one_line(reason) }.into()
+            }),
         }
     }
 }
@@ -454,7 +456,7 @@ pub(super) fn of_expected(expected: &[ExpectedBlocker]) -> Vec<Limit> {
 
 /// No config has more of them, and no reason is longer: a file may say anything.
 const EXPECTED: usize = 1000;
-const REASON: usize = 500;
+const REASON: usize = 4000;
 
 /// Those that were kept.
 pub(super) fn expected(rows: &[Limit]) -> Vec<ExpectedBlocker> {

@@ -106,7 +106,8 @@ async fn a_report_tells_what_the_log_has_of_the_time_when_nobody_looked() {
         let patient = client(&server, "patient").await;
         let failed = patient.batch_execute("SET lock_timeout = '300ms'; SELECT 1 FROM accounts").await;
         assert!(failed.is_err());
-        assert!(patient.batch_execute("LOCK TABLE accounts NOWAIT").await.is_err());
+        assert!(patient.batch_execute("BEGIN; LOCK TABLE accounts NOWAIT").await.is_err());
+        patient.batch_execute("ROLLBACK").await.unwrap();
         // What a function says is anybody's word.
         let raise = "DO $$ BEGIN RAISE LOG 'process % still waiting for ShareLock on transaction 1 after 9000000.000 ms', \
                      pg_backend_pid(); END $$";
