@@ -15,6 +15,7 @@
     reason = "a test may"
 )]
 
+mod beside;
 mod meter;
 mod process;
 mod program;
@@ -118,6 +119,11 @@ async fn measure(length: Duration, only: &str) {
             print_cost(name, screen, &cost);
         }
         print_starts(name, &server, &root);
+        if crowd.locks == USUAL.locks || crowd.locks == LARGE.locks {
+            for screen in screens.iter().take(2) {
+                beside::histories(&server.conninfo(), name, screen, &root, length).await;
+            }
+        }
         if let Some(running) = running {
             running.stop().await.unwrap();
         }

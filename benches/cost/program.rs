@@ -27,11 +27,25 @@ pub(crate) struct Program {
     _terminal: Box<dyn portable_pty::MasterPty + Send>,
 }
 
+/// What is not as usual.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Options {
+    pub(crate) without_history: bool,
+}
+
 /// A config under which it polls as often as asked whatever that costs, which is what is measured here; none for an older program, which
 /// always does.
-fn config(program: &str) -> String {
-    let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/cost.toml");
-    std::fs::write(path, "server_load = 1\nremember = false\n").unwrap();
+fn config(program: &str, options: Options) -> String {
+    let usual = "server_load = 1\nremember = false\n";
+    let (path, history) = if options.without_history {
+        (
+            concat!(env!("CARGO_TARGET_TMPDIR"), "/cost-no-history.toml"),
+            "[history]\nlength = \"0s\"\nmemory = \"0MB\"\n",
+        )
+    } else {
+        (concat!(env!("CARGO_TARGET_TMPDIR"), "/cost.toml"), "")
+    };
+    std::fs::write(path, format!("{usual}{history}")).unwrap();
     let check = std::process::Command::new(program).args(["config", "check", "--config", path]).output();
     let known = check.is_ok_and(|check| check.status.success());
     if known { path } else { "/dev/null" }.to_owned()
@@ -40,11 +54,16 @@ fn config(program: &str) -> String {
 impl Program {
     /// Starts it, polling once a second.
     pub(crate) fn start(conninfo: &str, screen: &str) -> Self {
+        Self::start_with(conninfo, screen, Options::default())
+    }
+
+    /// Starts it as no one usually does.
+    pub(crate) fn start_with(conninfo: &str, screen: &str, options: Options) -> Self {
         let size = PtySize { rows: 60, cols: 200, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let program = std::env::var("LOCKTOP_PROGRAM");
         let program = program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_locktop").to_owned());
-        let config = config(&program);
+        let config = config(&program, options);
         let mut command = CommandBuilder::new(program);
         command.args([conninfo, "--refresh", "1s", "--screen", screen, "--config", &config]);
         for (name, value) in [("LANG", "C.UTF-8"), ("TERM", "xterm-256color"), ("COLORTERM", "truecolor")] {

@@ -96,12 +96,12 @@ fn time_of_day(text: &str, newest: Timestamp, zone: Zone) -> Option<Timestamp> {
         Some(second.overflowing_add_signed(TimeDelta::milliseconds(999)).0)
     })?;
     let today = newest.with_timezone(&zone).date_naive();
-    // Of an hour that there is twice the last that was.
-    let at =
-        |day: chrono::NaiveDate| zone.moment(day.and_time(time), (newest - TimeDelta::minutes(90), newest));
-    let at_today = at(today)?;
     // What is still to come was yesterday.
-    if at_today > newest + TimeDelta::seconds(1) { at(today.pred_opt()?) } else { Some(at_today) }
+    let end = newest + TimeDelta::seconds(1);
+    [Some(today), today.pred_opt()]
+        .into_iter()
+        .flatten()
+        .find_map(|day| zone.moments(day.and_time(time)).rev().find(|at| *at <= end))
 }
 
 #[cfg(test)]
@@ -124,6 +124,25 @@ mod tests {
         assert_eq!(time("-90s"), "20 14:01:01");
         assert_eq!(time("-5m"), "20 13:57:31");
         assert_eq!(time("-7"), "20 14:02:24");
+    }
+
+    #[test]
+    fn a_time_of_day_that_there_is_twice_is_the_last_that_was() {
+        let zone = crate::model::zone::tests::berlin();
+        let newest = |text: &str| text.parse::<Timestamp>().unwrap();
+        for (typed, now, expected) in [
+            // 02:45 in summer, 02:10 and 02:45 in winter, noon.
+            ("02:30", "2026-10-25T00:45:00Z", "25 00:30"),
+            ("02:30", "2026-10-25T01:10:00Z", "25 00:30"),
+            ("02:30", "2026-10-25T01:45:00Z", "25 01:30"),
+            ("02:30", "2026-10-25T11:00:00Z", "25 01:30"),
+            ("02:50", "2026-10-25T00:45:00Z", "24 00:50"),
+            // An hour that is left out was on the day before.
+            ("02:30", "2026-03-29T11:00:00Z", "28 01:30"),
+        ] {
+            let Ok(Some(Step::Time(at))) = parse(typed, newest(now), zone) else { panic!("{typed}") };
+            assert_eq!(at.format("%d %H:%M").to_string(), expected, "{typed} at {now}");
+        }
     }
 
     #[test]

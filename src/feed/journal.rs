@@ -7,9 +7,10 @@ use std::time::Duration;
 use tracing::{Level, debug, enabled, info, warn};
 
 use crate::model::snapshot::{Pooling, Section, Snapshot};
+use crate::model::unread::Unread;
 use crate::model::view::Slowed;
 
-/// A poll that takes longer is told, also where it is asked for less often.
+/// A poll that takes longer is told, where the next one should have begun by then.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// What was told last: only what is another thing by now is told again.
@@ -101,26 +102,17 @@ fn ms(time: Duration) -> String {
 /// What could not be read at this look, by what it is called here.
 fn unread(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let mut unread = BTreeMap::new();
-    note(&mut unread, || "server".to_owned(), &snapshot.server);
-    note(&mut unread, || "backends".to_owned(), &snapshot.backends);
-    note(&mut unread, || "locks".to_owned(), &snapshot.locks);
-    note(&mut unread, || "prepared".to_owned(), &snapshot.prepared);
-    for set in snapshot.task_sets.iter() {
-        note(&mut unread, || "tasks".to_owned(), &set.tasks);
-        note(&mut unread, || "executions".to_owned(), &set.executions);
+    for Unread { section, table, error, .. } in snapshot.unread() {
+        let of = table.map(|table| format!(" of {table}")).unwrap_or_default();
+        unread.insert(format!("{}{of}", section.replace('_', " ")), error.to_string());
     }
+    // No finding is made of these: the screens tell of them where they are.
     let systems = &snapshot.systems;
-    for table in &systems.leases {
-        note(&mut unread, || format!("leases of {}", table.source.name), &table.section);
+    for table in &systems.items {
+        note(&mut unread, || format!("items of {}", table.source.name), &table.section);
     }
-    for table in &systems.counts {
-        note(&mut unread, || format!("queue {}", table.source.name), &table.section);
-    }
-    for table in &systems.limits {
-        note(&mut unread, || format!("rate limits {}", table.source.name), &table.section);
-    }
-    for table in &systems.generators {
-        note(&mut unread, || format!("id generators {}", table.source.name), &table.section);
+    for table in &systems.contended {
+        note(&mut unread, || format!("waits of {}", table.source.name), &table.section);
     }
     for table in &systems.workers {
         note(&mut unread, || format!("workers {}", table.source.name), &table.section);

@@ -107,14 +107,14 @@ pub fn of(
     let moments = recording.moments().get(places.clone()).unwrap_or_default().to_vec();
     let (first, last) = moments.first().zip(moments.last()).ok_or(NotThere::Nothing)?;
     let redaction = redaction.unwrap_or_default();
+    let looks: Vec<Timestamp> = moments.iter().map(|moment| moment.at).collect();
     let mut report = Report {
         from: first.at,
         to: last.at,
-        looks: moments.len(),
-        looks_at: moments.iter().map(|moment| moment.at).collect(),
         refresh: recording.refresh(),
-        columns: columns(first.at, last.at, moments.len()),
-        holes: holes(&moments.iter().map(|moment| moment.at).collect::<Vec<_>>(), recording.refresh()),
+        columns: columns(first.at, last.at, looks.len()),
+        holes: holes(&looks, recording.refresh()),
+        looks,
         ..Report::default()
     };
     if let Some(about) = recording.about() {

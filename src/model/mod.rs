@@ -34,6 +34,7 @@ pub mod task;
 pub mod task_worker;
 pub mod thresholds;
 pub mod timeline;
+pub mod unread;
 pub mod view;
 pub mod why;
 pub mod words;

@@ -40,11 +40,16 @@ impl Zone {
     /// none.
     #[must_use]
     pub fn moment(self, local: NaiveDateTime, (first, last): (Timestamp, Timestamp)) -> Option<Timestamp> {
+        let within = self.moments(local).find(|at| (first..=last).contains(at));
+        within.or_else(|| self.moments(local).next())
+    }
+
+    /// The moments of a local time, the first first: two of an hour that there is twice, none of one that the clocks leave out.
+    #[must_use]
+    pub fn moments(self, local: NaiveDateTime) -> impl DoubleEndedIterator<Item = Timestamp> {
         let found = local.and_local_timezone(self);
-        let moments = [found.earliest(), found.latest()].into_iter().flatten().map(|at| at.to_utc());
-        let moments: Vec<Timestamp> = moments.collect();
-        let within = moments.iter().find(|at| (first..=last).contains(at));
-        within.or(moments.first()).copied()
+        let second = found.latest().filter(|_| matches!(found, LocalResult::Ambiguous(..)));
+        [found.earliest(), second].into_iter().flatten().map(|at| at.to_utc())
     }
 }
 
@@ -91,7 +96,7 @@ impl TimeZone for Zone {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Central Europe by the rule alone, as the end of a file of version 2 has it.

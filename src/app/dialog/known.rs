@@ -50,7 +50,10 @@ pub(in crate::app) fn is_blocker(finding: &Finding) -> bool {
 /// The finding about the blocker of a row.
 #[must_use]
 pub(in crate::app) fn finding(view: &View, row: RowId) -> Option<&Finding> {
-    let party = party_of(view, row)?;
+    about(view, party_of(view, row)?)
+}
+
+fn about(view: &View, party: Party) -> Option<&Finding> {
     view.findings.iter().find(|finding| is_blocker(finding) && finding.is_about(party))
 }
 
@@ -79,9 +82,8 @@ impl Known {
         let mut expected = Vec::new();
         let mut made = Vec::new();
         for party in parties {
-            let about = |finding: &&Finding| is_blocker(finding) && finding.is_about(party);
             let name = name(view, snapshot, party);
-            match view.findings.iter().find(about) {
+            match about(view, party) {
                 None => known.refused.push(format!("{name} blocks nobody")),
                 Some(Finding { expected: Some(entry), .. }) => {
                     expected.push((name, ExpectedBlocker::clone(entry)));

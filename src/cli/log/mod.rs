@@ -18,13 +18,12 @@ use super::args::{Cli, Command};
 pub(super) use file::Log;
 
 const HELP: &str = "Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and \
-no literal of a statement is in it. LOCKTOP_LOG=error, warn, info or debug says how much [default: info]";
+nothing in quotes is in it. LOCKTOP_LOG=error, warn, info or debug says how much [default: info]";
 
 /// The option.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogArgs {
-    /// Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and no literal of a
-    /// statement is in it.
+    /// Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and nothing in quotes is in it.
     #[arg(long = "log", id = "own_log", value_name = "FILE", help = HELP, help_heading = "Options")]
     pub file: Option<PathBuf>,
 }

@@ -17,14 +17,19 @@ pub(super) fn harmless(said: &str) -> String {
 
 /// `'x'` is `'?'`, also where the end is missing; `"x"` stays where it can only be a name.
 fn without_quoted(said: &str) -> String {
-    // Where the server says which value it could not take it stands in double quotes.
-    let has_value =
-        ["input syntax", "invalid ", " value", "out of range"].iter().any(|word| said.contains(word));
+    // Where the server says which value it could not take it stands in double quotes. What it says in another language is not known.
+    let has_value = !said.is_ascii()
+        || ["input syntax", "invalid ", " value", "out of range"].iter().any(|word| said.contains(word));
     let mut left = String::with_capacity(said.len());
     let mut rest = said;
-    while let Some(at) = rest.find(['\'', '"', '$']) {
+    while let Some(at) = rest.find(|letter| matches!(letter, '\'' | '"' | '$') || closing(letter).is_some()) {
         let (before, quoted) = rest.split_at(at);
         left.push_str(before);
+        if let Some((open, close)) = quoted.chars().next().and_then(|open| Some((open, closing(open)?))) {
+            left.extend([open, '?', close]);
+            rest = quoted.split_once(close).map_or("", |(_, tail)| tail);
+            continue;
+        }
         if let Some(tail) = after_dollars(quoted) {
             left.push_str("'?'");
             rest = tail;
@@ -48,6 +53,19 @@ fn without_quoted(said: &str) -> String {
     }
     left.push_str(rest);
     left
+}
+
+/// Which quote ends what this one begins, of those that messages in other languages have.
+fn closing(open: char) -> Option<char> {
+    match open {
+        '«' => Some('»'),
+        '»' => Some('«'),
+        '„' => Some('“'),
+        '“' => Some('”'),
+        '‘' => Some('’'),
+        '「' => Some('」'),
+        _ => None,
+    }
 }
 
 fn is_of_name(letter: char) -> bool {
@@ -85,17 +103,20 @@ fn after_dollars(quoted: &str) -> Option<&str> {
     Some(inner.split_once(&delimiter).map_or("", |(_, tail)| tail))
 }
 
-/// `password=…` up to the next blank.
+/// `password=…`, `password = …`, `"password": …` up to the next blank. (A value in quotes is gone already.)
 fn without_passwords(said: &str) -> String {
+    const NAME: &str = "password";
     let mut left = String::with_capacity(said.len());
     let mut rest = said;
-    while let Some(at) = find_ignoring_case(rest, "password=") {
-        let end = at + "password=".len();
-        left.push_str(rest.get(..end).unwrap_or_default());
-        left.push('?');
-        let tail = rest.get(end..).unwrap_or_default();
-        let next = tail.find(|letter: char| letter.is_whitespace() || letter == '&').unwrap_or(tail.len());
-        rest = tail.get(next..).unwrap_or_default();
+    while let Some(at) = find_ignoring_case(rest, NAME) {
+        let (before, tail) = rest.split_at(at + NAME.len());
+        left.push_str(before);
+        rest = tail;
+        let value = tail.trim_start_matches(['"', ' ', '\t']).strip_prefix(['=', ':']);
+        let Some(value) = value.map(|value| value.trim_start_matches([' ', '\t'])) else { continue };
+        left.extend([tail.strip_suffix(value).unwrap_or_default(), "?"]);
+        let end = value.find(|letter: char| letter.is_whitespace() || letter == '&').unwrap_or(value.len());
+        rest = value.get(end..).unwrap_or_default();
     }
     left.push_str(rest);
     left

@@ -19,6 +19,12 @@ fn no_literal_and_no_password_gets_through() {
         ("invalid input syntax for type integer: \"s3cret\"", "invalid input syntax for type integer: \"?\""),
         ("postgresql://ops:s3cr@t@db:5432/app failed", "postgresql://?@db:5432/app failed"),
         ("host=db PassWord=s3cret user=x", "host=db PassWord=? user=x"),
+        ("password = s3cret user", "password = ? user"),
+        ("{\"password\" : s3cret, \"user\": 1}", "{\"password\" : ? \"user\": 1}"),
+        ("password authentication failed", "password authentication failed"),
+        ("ungültige Eingabe: »s3cret« hier", "ungültige Eingabe: »?« hier"),
+        ("nom « s3cret", "nom «?»"),
+        ("無効な値 \"s3cret\"", "無効な値 \"?\""),
         ("a\u{1b}]0;x\u{7}\n\u{202e}b", "a␛]0;x␇ <U+202E>b"),
     ] {
         let line = harmless(said);

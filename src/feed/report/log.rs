@@ -192,7 +192,7 @@ impl Gather {
         Self {
             from: report.from,
             to: report.to,
-            looks: report.looks_at.clone(),
+            looks: report.looks.clone(),
             holes: report.holes.iter().map(|hole| (hole.from, hole.to)).collect(),
             known,
             redaction,

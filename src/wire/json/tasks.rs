@@ -52,6 +52,8 @@ pub(super) struct Execution<'a> {
     state: &'a str,
     /// What it most likely is where `state` is unknown.
     maybe: Option<&'static str>,
+    /// Seconds until it is an orphan, if nothing is heard of it; none where nothing is counted down.
+    orphan_in: Option<f64>,
     /// Why it has that state.
     evidence: Option<String>,
 }
@@ -119,6 +121,7 @@ pub(super) fn executions<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Executi
                 holder_pid: row.and_then(|row| row.holder),
                 state: row.map_or(status.unwrap_or("unknown"), |row| row.state.certain()),
                 maybe: row.and_then(|row| row.state.guess()),
+                orphan_in: row.and_then(|row| row.orphan_in),
                 evidence: row.map(|row| evidence(row, snapshot)),
             });
         }

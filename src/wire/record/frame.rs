@@ -1,4 +1,4 @@
-//! A look as bytes, and back.
+//! A look as bytes.
 //!
 //! A look is a head, and parts that each stay as they were where they are left out: sessions, locks, the tables, what is remembered. All
 //! parts as they were after the look before are the prefix of its compression. A group of looks begins with one that has all
@@ -8,36 +8,39 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message;
-use zstd_safe::{CCtx, CParameter, DCtx, DParameter};
+use zstd_safe::{CCtx, CParameter};
 
-use super::cell::{Column, column, micros, rows, time};
-use super::strings::{Decoded, Strings, TextBlock};
-use super::tables::{self, SectionState, States};
-use super::{adapters, blame, memory, redis_rows, told};
-use crate::model::backend::Backend;
+use super::cell::{column, micros};
+use super::strings::{Strings, TextBlock};
+use super::tables::{self, SectionState};
+use super::{adapters, blame, memory, told};
 use crate::model::blame::Blame;
-use crate::model::event::{Event, Events};
+use crate::model::event::Event;
 use crate::model::expected::ExpectedBlocker;
-use crate::model::lock::{Lock, Prepared};
-use crate::model::past::{GraphFrom, KeptLook, Look, Past};
+use crate::model::past::Look;
 use crate::model::redis_lease::RedisLeases;
-use crate::model::snapshot::{Server, Snapshot};
+use crate::model::snapshot::Snapshot;
 use crate::model::systems::{Systems, TableRows};
 use crate::model::task::TaskSet;
 use crate::model::view::View;
-use crate::model::wait_graph::Answer;
 
 /// Looks of a group.
 const LOOKS: usize = 64;
 
 /// Bytes of a group, before they are compressed: as many are read to get to its last look.
-const GROUP: usize = 8 << 20;
+pub(super) const GROUP: usize = 8 << 20;
 
 /// Bytes of a look, before they are compressed. One that is larger is not kept.
-const LARGEST: usize = 32 << 20;
+pub(super) const LARGEST: usize = 32 << 20;
 
-/// Level of the compression: the default of zstd.
-const LEVEL: i32 = 3;
+/// Bytes from which on a look is large: with the parts before it, of some five thousand locks.
+const LARGE: usize = 128 << 10;
+
+/// Level of the compression of so many bytes. The default of zstd is 3; at 10,000 locks 2 takes an eighth less time for all that keeping a
+/// look takes, and a quarter more bytes (bench `history`). At 1 it does not find the look before any more.
+fn level(size: usize) -> i32 {
+    if size < LARGE { 3 } else { 2 }
+}
 
 /// Events of before that a group begins with.
 const EVENTS: usize = 256;
@@ -65,7 +68,7 @@ pub enum RecordError {
 /// The parts of a look. Numbers are never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Kind {
+pub(super) enum Kind {
     Server = 0,
     Backends = 1,
     Locks = 2,
@@ -86,46 +89,46 @@ enum Kind {
 }
 
 /// How many kinds of parts there are.
-const KINDS: usize = 17;
+pub(super) const KINDS: usize = 17;
 
 /// A part, with its kind.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Part {
+pub(super) struct Part {
     #[prost(uint32, tag = 1)]
-    kind: u32,
+    pub(super) kind: u32,
     #[prost(bytes = "bytes", tag = 2)]
-    content: Bytes,
+    pub(super) content: Bytes,
 }
 
 /// A look before it is compressed.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Payload {
+pub(super) struct Payload {
     #[prost(uint64, tag = 1)]
-    id: u64,
+    pub(super) id: u64,
     #[prost(sfixed64, tag = 2)]
-    taken_at: i64,
+    pub(super) taken_at: i64,
     #[prost(double, tag = 3)]
-    poll_seconds: f64,
+    pub(super) poll_seconds: f64,
     #[prost(uint64, tag = 4)]
-    locks_omitted: u64,
+    pub(super) locks_omitted: u64,
     #[prost(message, required, tag = 5)]
-    strings: TextBlock,
+    pub(super) strings: TextBlock,
     #[prost(message, required, tag = 6)]
-    sections: tables::SectionStates,
+    pub(super) sections: tables::SectionStates,
     #[prost(message, required, tag = 7)]
-    events: told::Events,
+    pub(super) events: told::Events,
     /// All that was counted of waits, where what this look adds does not go on from the look before.
     #[prost(message, optional, tag = 8)]
-    blame: Option<blame::BlameTable>,
+    pub(super) blame: Option<blame::BlameTable>,
     /// What this look adds to that.
     #[prost(message, optional, tag = 9)]
-    tick: Option<blame::BlameTick>,
+    pub(super) tick: Option<blame::BlameTick>,
     /// Which blockers are expected, where that is not what it was at the look before. It is no part: whoever does not know it can
     /// still decompress the looks behind it.
     #[prost(message, optional, tag = 10)]
-    expected: Option<told::LimitRows>,
+    pub(super) expected: Option<told::LimitRows>,
     #[prost(message, repeated, tag = 15)]
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
 }
 
 /// A look as bytes.
@@ -371,8 +374,9 @@ fn same_known(before: &Look, after: &Look) -> bool {
 /// None where zstd has no memory.
 fn compress(payload: &[u8], prefix: &[u8], into: &mut Vec<u8>) -> Option<()> {
     let mut context = CCtx::try_create()?;
-    context.set_parameter(CParameter::CompressionLevel(LEVEL)).ok()?;
-    context.set_parameter(CParameter::WindowLog(window(payload.len() + prefix.len()))).ok()?;
+    let size = payload.len() + prefix.len();
+    context.set_parameter(CParameter::CompressionLevel(level(size))).ok()?;
+    context.set_parameter(CParameter::WindowLog(window(size))).ok()?;
     context.ref_prefix(prefix).ok()?;
     into.clear();
     into.reserve(zstd_safe::compress_bound(payload.len()));
@@ -383,201 +387,4 @@ fn compress(payload: &[u8], prefix: &[u8], into: &mut Vec<u8>) -> Option<()> {
 /// The window that reaches over so many bytes, as a power of two.
 fn window(size: usize) -> u32 {
     size.max(1 << 10).next_power_of_two().ilog2().clamp(10, 27)
-}
-
-fn decompress(bytes: &[u8], prefix: &[u8]) -> Result<Vec<u8>, RecordError> {
-    let size = zstd_safe::get_frame_content_size(bytes).ok().flatten().ok_or(RecordError::Damaged)?;
-    let size = usize::try_from(size).map_err(|_| RecordError::TooLarge)?;
-    if size > LARGEST {
-        return Err(RecordError::TooLarge);
-    }
-    let mut context = DCtx::try_create().ok_or(RecordError::TooLarge)?;
-    context.set_parameter(DParameter::WindowLogMax(27)).map_err(|_| RecordError::Damaged)?;
-    context.ref_prefix(prefix).map_err(|_| RecordError::Damaged)?;
-    let mut payload = Vec::with_capacity(size);
-    context.decompress(&mut payload, bytes).map_err(|_| RecordError::Damaged)?;
-    Ok(payload)
-}
-
-/// A look of a group that was decompressed.
-#[derive(Debug)]
-struct Opened {
-    head: Payload,
-    parts: [Bytes; KINDS],
-    /// What had been counted of waits; none where that was not kept.
-    blame: Option<Arc<Blame>>,
-    /// Which blockers were expected; none where that was not kept.
-    expected: Option<Arc<[ExpectedBlocker]>>,
-}
-
-/// The looks of a group, from its first on.
-#[derive(Debug, Default)]
-pub struct Group {
-    strings: Decoded,
-    looks: Vec<Opened>,
-    size: usize,
-}
-
-impl Group {
-    /// Looks that were opened.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.looks.len()
-    }
-
-    /// Whether none was.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.looks.is_empty()
-    }
-
-    /// Opens the look after those that were opened.
-    ///
-    /// # Errors
-    /// When it is none, or needs what is not there.
-    pub fn open(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
-        let mut parts = self.looks.last().map(|last| last.parts.clone()).unwrap_or_default();
-        let payload = decompress(bytes, &parts.concat())?;
-        self.size += payload.len();
-        if self.size > GROUP + LARGEST {
-            return Err(RecordError::TooLarge);
-        }
-        let mut head = Payload::decode(Bytes::from(payload)).map_err(|_| RecordError::Damaged)?;
-        self.strings.extend(&std::mem::take(&mut head.strings))?;
-        for part in std::mem::take(&mut head.parts) {
-            // What a later release keeps beside is not known here.
-            if let Some(place) = usize::try_from(part.kind).ok().and_then(|kind| parts.get_mut(kind)) {
-                *place = part.content;
-            }
-        }
-        let blame = self.blame(&mut head);
-        let expected = self.expected(&mut head);
-        self.looks.push(Opened { head, parts, blame, expected });
-        Ok(())
-    }
-
-    /// Which blockers were expected at a look that is being opened.
-    fn expected(&self, head: &mut Payload) -> Option<Arc<[ExpectedBlocker]>> {
-        let Some(kept) = head.expected.take() else { return self.looks.last()?.expected.clone() };
-        self.strings.begin();
-        Some(told::expected(&rows(&kept, &self.strings)).into())
-    }
-
-    /// What was counted of waits up to a look that is being opened.
-    fn blame(&self, head: &mut Payload) -> Option<Arc<Blame>> {
-        self.strings.begin();
-        let tick = head.tick.take().and_then(|tick| blame::tick(&tick, &self.strings)).map(Arc::new);
-        if let Some(table) = head.blame.take() {
-            let blame = blame::table(&table, &self.strings);
-            return Some(Arc::new(Blame { last: tick.unwrap_or_default(), ..blame }));
-        }
-        let before = self.looks.last()?.blame.as_ref()?;
-        let Some(tick) = tick else { return Some(Arc::clone(before)) };
-        let mut blame = Blame::clone(before);
-        blame.add(tick);
-        Some(Arc::new(blame))
-    }
-
-    /// What was counted of waits up to a look that was opened, none where that was not kept, and the events that were kept with it.
-    ///
-    /// # Errors
-    /// When it was not opened.
-    pub fn glance(&self, at: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), RecordError> {
-        let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
-        self.strings.begin();
-        let events = rows::<Event>(&opened.head.events, &self.strings).into_iter().map(told::harmless);
-        Ok((opened.blame.clone(), events.collect()))
-    }
-
-    /// A look that was opened. Its events are those that were kept with the looks from the first of the group on.
-    ///
-    /// # Errors
-    /// When it was not opened, or is none.
-    pub fn look(&self, at: usize) -> Result<KeptLook, RecordError> {
-        let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
-        self.strings.begin();
-        let reading = Reading { strings: &self.strings, opened };
-        let snapshot = reading.snapshot()?;
-        let (lock_names, notes, rights) = told::known(&reading.part(Kind::Known)?, &self.strings);
-        let past = reading.past(&snapshot)?;
-        let mut events = Events::default();
-        for opened in self.looks.get(..=at).unwrap_or_default() {
-            for event in rows::<Event>(&opened.head.events, &self.strings) {
-                events.append(told::harmless(event));
-            }
-        }
-        Ok(KeptLook {
-            id: opened.head.id,
-            snapshot,
-            past,
-            rights,
-            lock_names,
-            notes,
-            events: Arc::new(events),
-            blame: opened.blame.clone(),
-            expected: opened.expected.clone(),
-        })
-    }
-}
-
-/// One look of a group, as it is read.
-struct Reading<'a> {
-    strings: &'a Decoded,
-    opened: &'a Opened,
-}
-
-impl Reading<'_> {
-    fn part<T: Message + Default>(&self, kind: Kind) -> Result<T, RecordError> {
-        let content = self.opened.parts.get(kind as usize).cloned().unwrap_or_default();
-        T::decode(content).map_err(|_| RecordError::Damaged)
-    }
-
-    fn snapshot(&self) -> Result<Snapshot, RecordError> {
-        let Self { strings, opened: Opened { head, .. } } = self;
-        let mut states = States::new(rows(&head.sections, strings));
-        let server = rows::<Server>(&self.part(Kind::Server)?, strings);
-        let backends = rows::<Backend>(&self.part(Kind::Backends)?, strings);
-        let locks = rows::<Lock>(&self.part(Kind::Locks)?, strings);
-        let prepared = rows::<Prepared>(&self.part(Kind::Prepared)?, strings);
-        let (server, backends) = (states.section(server), states.section(backends));
-        let (locks, prepared) = (states.section(locks), states.section(prepared));
-        let task_sets = tables::sets(&self.part(Kind::Tasks)?, &mut states, strings);
-        let systems = tables::systems(&self.part(Kind::Systems)?, &mut states, strings);
-        let redis: redis_rows::Redis = self.part(Kind::Redis)?;
-        let redis = Column::<RedisLeases>::get(&redis, 0, strings);
-        Ok(Snapshot {
-            taken_at: time(head.taken_at).ok_or(RecordError::Damaged)?,
-            server,
-            backends,
-            locks,
-            locks_omitted: head.locks_omitted,
-            prepared,
-            task_sets: Arc::new(task_sets),
-            systems: Arc::new(Systems { redis: Arc::new(redis), ..systems }),
-            answers: rows::<Answer>(&self.part(Kind::Answers)?, strings),
-            names: Arc::new(told::names(&self.part(Kind::Names)?, strings)),
-            poll_seconds: head.poll_seconds,
-            // What a look does not keep is added here, with what it is where nothing is known.
-            adapters: Arc::new(adapters::installations(&self.part(Kind::Adapters)?, strings)),
-        })
-    }
-
-    fn past(&self, snapshot: &Snapshot) -> Result<Past, RecordError> {
-        let strings = self.strings;
-        let (watch, deadlocks, new_roots) = memory::marks(&self.part(Kind::Marks)?, strings);
-        let beside: memory::Beside = self.part(Kind::GraphFrom)?;
-        let has_graph = self.opened.parts.get(Kind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
-        let graph_from = (has_graph && snapshot.locks.error.is_some())
-            .then(|| -> GraphFrom { memory::graph_from(&beside, strings) });
-        Ok(Past {
-            watch,
-            adapters: adapters::marks(&self.part(Kind::JobMarks)?, strings),
-            deadlocks,
-            new_roots,
-            held: memory::held(&self.part(Kind::Held)?, strings),
-            waits: memory::waits(&self.part(Kind::Waits)?, strings),
-            series: Arc::new(memory::series(&self.part(Kind::Series)?, strings)),
-            graph_from,
-        })
-    }
 }

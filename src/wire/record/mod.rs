@@ -11,6 +11,7 @@ mod blame;
 mod cell;
 pub mod container;
 mod frame;
+mod group;
 mod memory;
 mod packed;
 mod redis_rows;
@@ -21,4 +22,5 @@ mod tables;
 mod tests;
 mod told;
 
-pub use frame::{Encoder, Frame, Group, RecordError};
+pub use frame::{Encoder, Frame, RecordError};
+pub use group::Group;

@@ -116,7 +116,8 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
     let logged = report.log.as_ref().and_then(log::Log::headline);
     let Some(worst) = ranked(report).into_iter().next() else {
         let seen = if total.waits > 0 { "hardly anybody" } else { "nobody" };
-        let first = format!("In {} looks {seen} was seen waiting for a lock.", count(report.looks as u64));
+        let first =
+            format!("In {} looks {seen} was seen waiting for a lock.", count(report.looks.len() as u64));
         return std::iter::once(first)
             .chain(report.blame.before.words().map(|words| format!("{words}.")))
             .chain(logged)
@@ -189,7 +190,7 @@ fn line(report: &Report, style: Style) -> Vec<Block> {
     let about = format!(
         "{} waited at most at a time. {} looks, one each {}.",
         count(most.into()),
-        count(report.looks as u64),
+        count(report.looks.len() as u64),
         duration(report.refresh)
     );
     let mut blocks = vec![Block::Line, Block::Paragraph(about)];

@@ -226,7 +226,7 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
         server: &report.server,
         from: time(report.from),
         to: time(report.to),
-        looks: report.looks,
+        looks: report.looks.len(),
         refresh: report.refresh,
         redaction: &report.redaction,
         program: &report.program,

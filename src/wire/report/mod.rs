@@ -28,10 +28,8 @@ pub struct Report {
     pub from: Timestamp,
     /// The last look.
     pub to: Timestamp,
-    /// Looks between them.
-    pub looks: usize,
-    /// When each of them was.
-    pub looks_at: Vec<Timestamp>,
+    /// When each look between them was.
+    pub looks: Vec<Timestamp>,
     /// Seconds from one look to the next, usually.
     pub refresh: f64,
     /// What was left out of statements.

@@ -71,6 +71,9 @@ fn cells(snapshot: &Snapshot, row: &TaskRow, several: bool) -> Vec<String> {
     let worker = execution.and_then(|execution| execution.worker.as_deref()).unwrap_or_default();
     let limit = execution.map(|_| duration(row.limit)).unwrap_or_default();
     let next = match row.due_in(snapshot).filter(|_| execution.is_none()) {
+        _ if row.orphan_in.is_some() => {
+            format!("orphan in {}", duration(row.orphan_in.unwrap_or_default().max(0.0)))
+        }
         Some(seconds) if seconds > 0.0 => format!("in {}", duration(seconds)),
         Some(seconds) => format!("{} ago", duration(-seconds)),
         None => String::new(),

@@ -115,6 +115,40 @@ fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
     assert!(!text.contains("DATABASE"), "there is one: {text}");
 }
 
+/// A key in two databases is two locks.
+#[test]
+fn advisory_locks_of_several_databases_say_which_they_are_of() {
+    let mut snapshot = crate::sample::incident(0.0).snapshot();
+    let mut locks = (*snapshot.locks.rows).clone();
+    let is_held = |lock: &&crate::model::lock::Lock| {
+        lock.granted && lock.tag.locktype == crate::model::lock::LockType::Advisory
+    };
+    let mut other = *locks.iter().find(is_held).unwrap();
+    other.tag.database = Some(77);
+    locks.push(other);
+    snapshot.locks.rows = std::sync::Arc::new(locks);
+    let mut names = (*snapshot.names).clone();
+    names.databases.insert(77, "billing".into());
+    snapshot.names = std::sync::Arc::new(names);
+    let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
+    let at = text.find("Advisory locks: ").unwrap();
+    let lines: Vec<&str> = text[at..].lines().collect();
+    assert!(lines[1].ends_with("DATABASE"), "{text}");
+    assert_eq!(lines.iter().filter(|line| line.ends_with(" billing")).count(), 1, "{text}");
+    assert!(lines[2..].iter().any(|line| line.ends_with(" app")), "{text}");
+}
+
+/// What may be an orphan soon says so, as on the screen.
+#[test]
+fn a_task_that_will_be_an_orphan_says_when() {
+    let mut view = crate::sample::jobs(0.0).view();
+    let tasks = std::sync::Arc::make_mut(&mut view.tasks);
+    let row = tasks.rows.iter_mut().find(|row| row.execution.is_some()).unwrap();
+    row.orphan_in = Some(8.0);
+    let text = render(&view, None).unwrap();
+    assert_eq!(text.matches("  orphan in 8.0s").count(), 1, "{text}");
+}
+
 /// Two schemas may have a task of one name each.
 #[test]
 fn tasks_of_several_tables_say_which_they_are_of() {

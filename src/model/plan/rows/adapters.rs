@@ -53,31 +53,40 @@ pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan 
     }
 }
 
-/// The statement of an adapter and its number, where the config allows it.
-fn action(
-    installation: &Installation,
-    kind: ActionKind,
-    proof: Option<Proof>,
-) -> Result<(usize, &Action), String> {
+/// Why an adapter may do nothing of a kind; none where it may.
+fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
     let adapter = &installation.adapter;
     let title = &adapter.title;
     if adapter.actions_of(kind).next().is_none() {
         let help =
             if kind == ActionKind::Recover { "; y copies what to type in its own console" } else { "" };
-        return Err(format!("locktop does not do that to {title}{help}"));
+        return Some(format!("locktop does not do that to {title}{help}"));
     }
-    if !adapter.allows_actions {
-        return Err(format!(
-            "allow_actions = true in [adapters.{}] of the config allows it, which is off",
-            adapter.name
-        ));
+    let name = &adapter.name;
+    (!adapter.allows_actions)
+        .then(|| format!("allow_actions = true in [adapters.{name}] of the config allows it, which is off"))
+}
+
+/// The statement that gives a job back, and its number.
+fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, &'a Action), String> {
+    if let Some(why) = why_not(installation, ActionKind::Recover) {
+        return Err(why);
     }
-    installation.action(kind, proof).ok_or_else(|| match proof {
-        Some(proof) => {
-            format!("is known to be lost by {} alone, and is left to its system", proof.as_str())
-        }
-        None => "a table that the statement of its adapter names is not here".to_owned(),
+    let proof = row.judged.proof;
+    installation.action(ActionKind::Recover, Some(proof)).ok_or_else(|| {
+        let back = row.comes_back.as_deref().map(|back| format!(": {back}")).unwrap_or_default();
+        format!("is known to be lost by {} alone, and is left to its system{back}", proof.as_str())
     })
+}
+
+/// The statement that ends a lease, and its number.
+fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
+    if let Some(why) = why_not(installation, ActionKind::Unlock) {
+        return Err(why);
+    }
+    installation
+        .action(ActionKind::Unlock, None)
+        .ok_or_else(|| "a table that the statement of its adapter names is not here".to_owned())
 }
 
 fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
@@ -92,11 +101,7 @@ fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
             row.judged.state.as_str()
         )));
     }
-    let chosen = action(&rows.installation, ActionKind::Recover, Some(row.judged.proof));
-    let (number, action) = chosen.map_err(|why| {
-        let back = row.comes_back.as_deref().filter(|_| why.ends_with("left to its system"));
-        refused(why.clone() + &back.map(|back| format!(": {back}")).unwrap_or_default())
-    })?;
+    let (number, action) = recovery(&rows.installation, row).map_err(refused)?;
     let values = values(&row.job);
     missing(action, &values).map_err(refused)?;
     let mut cautions = cautions(index, rows, row, action);
@@ -217,7 +222,7 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
         TermState::Free => return Err(refused("nobody has it".into())),
         TermState::Unknown => return Err(refused("its row does not say whether somebody has it".into())),
     }
-    let (number, action) = action(&rows.installation, ActionKind::Unlock, None).map_err(refused)?;
+    let (number, action) = unlock(&rows.installation).map_err(refused)?;
     let values = lease_values(lease);
     missing(action, &values).map_err(refused)?;
     let mut cautions: Vec<Caution> =
