@@ -1,10 +1,10 @@
-//! Screens as text: what a person would read, at three sizes, kept under `src/ui/screens`.
+//! Screens as text: what a person would read, kept under `src/ui/screens`: at 120x35 whole, at 80x24 and 200x60 in the lines that the
+//! size makes (`kept`).
 //!
 //! `LOCKTOP_ACCEPT=1 cargo test --lib ui::tests` writes them anew; read the difference before committing it.
 
 mod dialogs;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ratatui::Terminal;
@@ -23,7 +23,10 @@ mod blame;
 mod events;
 mod history;
 mod installations;
+mod kept;
 mod redis;
+
+use kept::{SIZES, check, check_whole};
 
 struct Stage {
     app: App,
@@ -88,22 +91,6 @@ impl Stage {
         text
     }
 }
-
-/// Compares with the kept text, or keeps it when told to.
-fn check(name: &str, stage: &mut Stage) {
-    let size = stage.terminal.backend().buffer().area;
-    let file = format!("{name}_{}x{}.txt", size.width, size.height);
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/ui/screens").join(file);
-    let text = stage.text();
-    if std::env::var_os("LOCKTOP_ACCEPT").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &text).unwrap();
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == text, "{} differs from what is drawn now:\n{text}", path.display());
-}
-
-const SIZES: [(u16, u16); 3] = [(80, 24), (120, 35), (200, 60)];
 
 fn incident(width: u16, height: u16) -> Stage {
     Stage::new(width, height).view(sample::incident(0.0).view())
@@ -243,7 +230,7 @@ fn a_quiet_server_is_a_quiet_screen() {
 
 #[test]
 fn before_the_first_answer() {
-    check("connecting", &mut Stage::new(80, 24));
+    check_whole("connecting", &mut Stage::new(80, 24));
 }
 
 #[test]
@@ -256,7 +243,7 @@ fn a_lost_connection_is_seen_at_once() {
     };
     let mut stage = Stage::new(80, 24).view(view);
     stage.app.update(Message::Tick(1.0));
-    check("down", &mut stage);
+    check_whole("down", &mut stage);
 }
 
 /// Why there is no connection is read to its end, and when it is tried again is always there.
@@ -293,7 +280,7 @@ fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
 
 #[test]
 fn a_crowd_behind_one_lock_is_one_line() {
-    check("crowd", &mut Stage::new(80, 24).view(sample::crowd(200, 34, 0.0).view()));
+    check_whole("crowd", &mut Stage::new(80, 24).view(sample::crowd(200, 34, 0.0).view()));
 }
 
 #[test]
@@ -302,7 +289,7 @@ fn ascii_is_ascii() {
     stage.theme = Theme::new(Base::Dark, Depth::Ansi, true);
     let text = stage.text();
     assert!(text.is_ascii(), "{text}");
-    check("ascii", &mut stage);
+    check_whole("ascii", &mut stage);
 }
 
 #[test]

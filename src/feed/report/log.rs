@@ -53,19 +53,9 @@ pub fn add_log(
     let known = Known::of(recording, places, redaction.unwrap_or_default());
     let mut gather = Gather::new(report, known, stricter(&report.redaction, redaction));
     for path in files {
-        let path = path.as_ref();
-        let failed = |error: LogError| format!("{}: {error}", path.display());
-        let file = File::open(path).map_err(|error| failed(error.into()))?;
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        gather.log.files.push(LogFile { name: one_line(&name).into_owned(), ..LogFile::default() });
-        let read = read(BufReader::with_capacity(1 << 18, file), &mut |entry| gather.entry(entry));
-        let (format, passed) = read.map_err(failed)?;
-        if let Some(file) = gather.log.files.last_mut() {
-            (file.format, file.damaged) = (format.as_str(), passed.damaged + passed.unzoned);
-        }
+        gather.file(path.as_ref())?;
     }
-    let log = gather.end();
-    report.log = Some(log);
+    report.log = Some(gather.end());
     Ok(())
 }
 
@@ -155,6 +145,7 @@ impl Known {
 }
 
 /// A wait of which the end is not known yet.
+#[derive(Clone)]
 struct Open {
     begin: Timestamp,
     /// When its session began: the process id may be another one's later.
@@ -179,7 +170,7 @@ struct Gather {
     redaction: Redaction,
     open: FxHashMap<i32, Open>,
     log: Log,
-    /// Entries of sessions that are those of the looks, and why one is not.
+    /// Entries of the file whose sessions are those of the looks, and why one is not.
     same: u64,
     other: Option<String>,
 }
@@ -201,6 +192,26 @@ impl Gather {
             same: 0,
             other: None,
         }
+    }
+
+    /// Reads another file. Nothing of another server's is told as this one's.
+    fn file(&mut self, path: &Path) -> Result<(), String> {
+        let failed = |error: LogError| format!("{}: {error}", path.display());
+        let file = File::open(path).map_err(|error| failed(error.into()))?;
+        let before = (self.log.clone(), self.open.clone());
+        (self.same, self.other) = (0, None);
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        self.log.files.push(LogFile { name: one_line(&name).into_owned(), ..LogFile::default() });
+        let read = read(BufReader::with_capacity(1 << 18, file), &mut |entry| self.entry(entry));
+        let (format, passed) = read.map_err(failed)?;
+        let Some(mut file) = self.log.files.pop() else { return Ok(()) };
+        (file.format, file.damaged) = (format.as_str(), passed.damaged + passed.unzoned);
+        file.is_other = self.other.take().filter(|_| self.same == 0);
+        if file.is_other.is_some() {
+            (self.log, self.open) = before;
+        }
+        self.log.files.push(file);
+        Ok(())
     }
 
     fn entry(&mut self, entry: &Entry<'_>) {
@@ -380,15 +391,7 @@ impl Gather {
         self.keep_longest();
         self.log.deadlocks.sort_by_key(|deadlock| deadlock.at);
         self.log.ended.sort_by_key(|(at, _)| *at);
-        match self.other {
-            // Nothing of another server's is told as this one's.
-            Some(other) if self.same == 0 => Log {
-                is_other: Some(format!("It is the log of another server: {other}. Nothing of it is told.")),
-                files: self.log.files,
-                ..Log::default()
-            },
-            _ => self.log,
-        }
+        self.log
     }
 }
 

@@ -48,7 +48,7 @@ fn blame_at_three_sizes() {
             check(name, &mut stage(width, height).keys(keys));
         }
     }
-    check("blame_empty", &mut incident(80, 24).keys("9"));
+    check_whole("blame_empty", &mut incident(80, 24).keys("9"));
 }
 
 #[test]

@@ -241,14 +241,14 @@ fn the_past_is_told_apart_from_now() {
         check("past", &mut stage);
     }
     let (_, stage) = past(80, 24);
-    check("past_blame", &mut stage.keys("9"));
+    check_whole("past_blame", &mut stage.keys("9"));
     let (_, stage) = past(80, 24);
-    check("past_time", &mut stage.keys("t14:0"));
+    check_whole("past_time", &mut stage.keys("t14:0"));
     let (_, mut stage) = past(80, 24);
     let link = Link::Down { reason: "connection reset".into(), attempt: 2, wait: Duration::from_secs(1) };
     let newest = View { link, ..View::clone(stage.app.latest.as_ref().unwrap()) };
     stage.app.update(Message::View(TargetId(0), Arc::new(newest)));
-    check("past_down", &mut stage);
+    check_whole("past_down", &mut stage);
 }
 
 #[test]

@@ -60,6 +60,7 @@ struct LogFile<'a> {
     to: Option<String>,
     entries: u64,
     damaged: u64,
+    other_server: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -98,6 +99,7 @@ impl<'a> From<&'a super::Log> for Log<'a> {
             to: file.span.map(|(_, to)| time(to)),
             entries: file.entries,
             damaged: file.damaged,
+            other_server: file.is_other.as_deref(),
         });
         let waits = log.waits.iter().map(|wait| LogWait {
             began: time(wait.begin),
@@ -119,7 +121,7 @@ impl<'a> From<&'a super::Log> for Log<'a> {
         let ended = log.ended.iter().map(|(at, text)| LogEnded { at: time(*at), text });
         Self {
             files: files.collect(),
-            other_server: log.is_other.as_deref(),
+            other_server: log.is_other(),
             seen_waits: log.seen.count,
             seen_seconds: log.seen.seconds,
             unseen_waits: log.unseen.count,

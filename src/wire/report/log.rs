@@ -24,8 +24,6 @@ pub struct Log {
     pub ended: Vec<(Timestamp, String)>,
     /// Those that were left out.
     pub ended_omitted: u64,
-    /// Why this is the log of another server; none where nothing speaks for that.
-    pub is_other: Option<String>,
     /// Its messages are in no language in which waits are known here.
     pub is_foreign: bool,
     /// `log_lock_waits` was off at the worst moment.
@@ -45,6 +43,8 @@ pub struct LogFile {
     pub entries: u64,
     /// What was passed over: damaged, or of a zone that is not known.
     pub damaged: u64,
+    /// Why it is the log of another server, of which nothing is told; none where nothing speaks for that.
+    pub is_other: Option<String>,
 }
 
 /// How many waits, and how long.
@@ -139,6 +139,13 @@ impl Seen {
 }
 
 impl Log {
+    /// Why all of it is of another server; none where some of it is not, as far as is known.
+    pub(super) fn is_other(&self) -> Option<&str> {
+        let mut others = self.files.iter().map(|file| file.is_other.as_deref());
+        let first = others.next()??;
+        others.all(|other| other.is_some()).then_some(first)
+    }
+
     /// What the headline says of it; none where looks saw all of it.
     pub(super) fn headline(&self) -> Option<String> {
         let Waits { count: waits, seconds } = self.unseen;
@@ -158,8 +165,7 @@ pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     let Some(log) = &report.log else { return Vec::new() };
     let mut blocks: Vec<Block> =
         log.files.iter().map(|file| Block::Paragraph(of_file(file, style))).collect();
-    if let Some(other) = &log.is_other {
-        blocks.push(Block::Paragraph(fit(other)));
+    if log.is_other().is_some() {
         return blocks;
     }
     if log.files.iter().all(|file| file.entries == 0) {
@@ -198,7 +204,15 @@ fn of_file(file: &LogFile, style: Style) -> String {
         damaged => format!("; {} entries could not be read", count(damaged)),
     };
     let (name, entries) = (fit(&file.name), count(file.entries));
-    format!("{name} ({}{span}): {entries} entries within the time of this report{damaged}.", file.format)
+    let about = file.is_other.as_deref().map(|why| {
+        let why = fit(why);
+        format!(" It is the log of another server: {why}. Nothing of it is told.")
+    });
+    let about = about.unwrap_or_default();
+    format!(
+        "{name} ({}{span}): {entries} entries within the time of this report{damaged}.{about}",
+        file.format
+    )
 }
 
 fn waits(log: &Log, style: Style) -> Vec<Block> {

@@ -211,9 +211,14 @@ async fn another_servers_log_and_another_days_are_told_apart() {
     wait_for("the error to be logged", || said(&log, "division by zero") > 0);
     let left = report(place, &log, &[]);
     assert!(left.out.contains("It is the log of another server: its process "), "{}", left.out);
+    let foreign = log;
     let log = log_of(&server, "json").await;
     let left = report(place, &log, &[]);
     assert!(!left.out.contains("another server") && left.out.contains("It names no wait"), "{}", left.out);
+    // The wrong one among several is the only one that is not told.
+    let left = report(place, &log, &["--log", foreign.to_str().unwrap()]);
+    assert_eq!(left.out.matches("It is the log of another server").count(), 1, "{}", left.out);
+    assert!(left.out.contains("It names no wait"), "{}", left.out);
 
     let old = folder.path().join("old.json");
     let text = std::fs::read_to_string(&log).unwrap();
