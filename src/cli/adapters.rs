@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::args::SnapshotFormat;
+use super::options::SnapshotFormat;
 
 const CHECK_HELP: &str = "\
 Exit status: 0 the file is right and, with a target, something that it describes was found and at least one query of each part may run; \

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::PossibleValue;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::adapters::AdaptersCommand;
@@ -11,11 +10,13 @@ use super::check::CheckArgs;
 use super::demo::DemoArgs;
 use super::lock_of::{self, LockOfArgs};
 use super::log::LogArgs;
+use super::options::refresh;
+pub use super::options::{SnapshotFormat, ThemeName, ViewArgs};
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
 pub use crate::app::screens::Screen;
-use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+use crate::config::duration;
 use crate::locks::work_session::WorkerId;
 use crate::schema::SchemaName;
 
@@ -256,30 +257,6 @@ pub struct ConnectArgs {
     pub redis_pattern: Option<String>,
 }
 
-/// How the dashboard looks and starts.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Dashboard")]
-pub struct ViewArgs {
-    /// Time between two looks at the server, 0.1s to 60s [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = refresh)]
-    pub refresh: Option<Duration>,
-    /// The screen to start on.
-    #[arg(long, value_name = "SCREEN")]
-    pub screen: Option<Screen>,
-    /// Colours [default: dark]
-    #[arg(long, value_name = "THEME")]
-    pub theme: Option<ThemeName>,
-    /// Draw with ASCII characters alone.
-    #[arg(long)]
-    pub ascii: bool,
-    /// Use the mouse from the start; the key m turns it on and off.
-    #[arg(long)]
-    pub mouse: bool,
-    /// Leave out everything that acts on the server.
-    #[arg(long)]
-    pub read_only: bool,
-}
-
 /// `locktop snapshot`.
 #[derive(Debug, Clone, Args)]
 pub struct SnapshotArgs {
@@ -308,52 +285,6 @@ pub struct SnapshotArgs {
     pub target: Option<String>,
 }
 
-/// How a snapshot is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SnapshotFormat {
-    /// For people.
-    Table,
-    /// For programs: one object.
-    Json,
-}
-
-impl ValueEnum for Screen {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let screen = self.definition();
-        Some(PossibleValue::new(screen.name).help(screen.about))
-    }
-}
-
-/// A set of colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ThemeName {
-    /// For a dark background.
-    Dark,
-    /// For a light one.
-    Light,
-    /// No colour.
-    Mono,
-    /// The terminal's own sixteen.
-    Ansi,
-}
-
-impl ThemeName {
-    /// The name in the config.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dark => "dark",
-            Self::Light => "light",
-            Self::Mono => "mono",
-            Self::Ansi => "ansi",
-        }
-    }
-}
-
 fn grace(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| "expected a duration such as 10s".to_owned())
 }
@@ -368,10 +299,4 @@ fn observe_locks(text: &str) -> Result<Duration, String> {
     duration::parse(text)
         .filter(|found| (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(found))
         .ok_or_else(|| "expected a duration from 0.1s to 1h, such as 5s".to_owned())
-}
-
-fn refresh(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
-        .filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found))
-        .ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::args::{SnapshotFormat, ViewArgs};
 use super::log::LogArgs;
+use super::options::{SnapshotFormat, ViewArgs};
 use crate::config::duration;
 use crate::demo::tasks::Summary;
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::args::SnapshotFormat;
+use super::options::SnapshotFormat;
 
 pub(super) const HELP: &str = "\
 Examples:

@@ -8,6 +8,7 @@ mod confirm;
 mod demo;
 mod lock_of;
 mod log;
+mod options;
 mod output;
 mod parse;
 mod password;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::args::ViewArgs;
 use super::log::LogArgs;
+use super::options::ViewArgs;
 use super::zone;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
 use crate::feed::record::Around;

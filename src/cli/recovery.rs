@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::args::SnapshotFormat;
 use super::log::LogArgs;
+use super::options::SnapshotFormat;
 use crate::config::duration;
 use crate::schema::SchemaName;
 

@@ -3,7 +3,6 @@
 
 use super::Timestamp;
 use super::lock::{LockMode, LockTag, LockType};
-use super::snapshot::Snapshot;
 
 /// A lock that was waited for.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,13 +46,6 @@ pub fn tag(
         },
         _ => none,
     }
-}
-
-/// What was counted for a lock, where anything was; of several tables the first.
-#[must_use]
-pub fn find<'a>(snapshot: &'a Snapshot, tag: &LockTag) -> Option<&'a CountedWaits> {
-    let mut rows = snapshot.systems.contended.iter().flat_map(|table| table.section.rows.iter());
-    rows.find(|counted| counted.tag == *tag)
 }
 
 #[cfg(test)]

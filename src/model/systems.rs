@@ -3,7 +3,6 @@
 //! A database may have several of each at once, the published one and that of `locktop schema install`. Every column that
 //! a table lacks, and every NULL, is simply not known.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::Text;
@@ -11,28 +10,15 @@ use super::counted_waits::CountedWaits;
 use super::growth::Growth;
 use super::id_generator::IdGenerator;
 use super::lease::Lease;
+use super::lock::LockTag;
 use super::owner::Owner;
 use super::rate_limit::RateLimit;
 use super::redis_lease::RedisLeases;
-use super::snapshot::Section;
+use super::section::Section;
 use super::task::KeyRule;
 use super::task_worker::TaskWorker;
+pub use super::text_id::TextId;
 use super::work_queue::{Item, StateCount};
-
-/// What identifies something by where it is kept and its name there. It is a hash of both: small enough to be selected and marked
-/// by; who acts needs the row itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TextId(pub(crate) u64);
-
-impl TextId {
-    /// Of what has this name in a table or on a server of that name.
-    #[must_use]
-    pub fn of(source: &str, name: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (source, name).hash(&mut hasher);
-        Self(hasher.finish())
-    }
-}
 
 /// A table of the database that locktop is connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -98,4 +84,13 @@ pub struct Systems {
     pub contended: Vec<TableRows<CountedWaits>>,
     /// Locks that are kept in Redis; without servers where none is configured.
     pub redis: Arc<RedisLeases>,
+}
+
+impl Systems {
+    /// What was counted for a lock, where anything was; of several tables the first.
+    #[must_use]
+    pub fn counted(&self, tag: &LockTag) -> Option<&CountedWaits> {
+        let mut rows = self.contended.iter().flat_map(|table| table.section.rows.iter());
+        rows.find(|counted| counted.tag == *tag)
+    }
 }

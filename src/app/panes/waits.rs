@@ -22,7 +22,7 @@ use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party, reasons};
 use crate::app::line::{Line, Tone};
 use crate::model::Timestamp;
-use crate::model::counted_waits::{self, CountedWaits};
+use crate::model::counted_waits::CountedWaits;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_waits::{self, WaitedLock, contended};
 use crate::model::wait_graph::{Queue, Waiter};
@@ -42,7 +42,7 @@ struct Waited<'a> {
 impl<'a> Waited<'a> {
     fn of(context: &Context<'a>, tag: &LockTag) -> Option<Self> {
         let seen = context.view.lock_waits.get(tag);
-        let counted = counted_waits::find(context.snapshot, tag);
+        let counted = context.snapshot.systems.counted(tag);
         let tag = seen.map(|seen| &seen.tag).or_else(|| counted.map(|counted| &counted.tag))?;
         Some(Self { tag, seen, counted })
     }
@@ -78,7 +78,7 @@ impl Rows for Waits {
             return Some(Waited { tag: &counted.tag, seen: None, counted: Some(counted) });
         }
         let seen = context.view.lock_waits.locks.get(row.at()?)?;
-        let counted = counted_waits::find(context.snapshot, &seen.tag);
+        let counted = context.snapshot.systems.counted(&seen.tag);
         Some(Waited { tag: &seen.tag, seen: Some(seen), counted })
     }
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use super::super::reader::{Reader, Value, get};
-use super::file::line;
 use super::queries::{Known, needs, template};
+use super::values::line;
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Proof};
 

@@ -4,14 +4,13 @@ use toml::de::DeTable;
 
 use super::super::error::{Mistake, Position};
 use super::super::reader::{Reader, Value, get};
-use super::file::{line, setting};
+use super::values::{OWN, line, setting};
 use crate::model::Text;
 use crate::model::adapter::Adapter;
 use crate::text::one_line;
 use pg_connect::conninfo::nearest;
 
 /// Keys of `[adapters.NAME]` that are no settings of the system.
-pub(super) const OWN: [&str; 2] = ["schema", "allow_actions"];
 
 /// The zone of times that have none.
 const TIME_ZONE: &str = "time_zone";

@@ -3,7 +3,7 @@
 use toml::de::DeTable;
 
 use super::super::reader::{Reader, get};
-use super::file::is_name;
+use super::values::is_name;
 use crate::model::Text;
 use crate::model::adapter::{ColumnKind, TableName, TableRule};
 

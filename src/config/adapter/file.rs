@@ -3,7 +3,8 @@
 use toml::de::DeTable;
 
 use super::super::duration;
-use super::super::reader::{Reader, Value, get, integer};
+use super::super::reader::{Reader, get, integer};
+use super::values::{OWN, is_name, line, setting};
 use super::{actions, detect, queries};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, Evidence, Limit, Part, Proof, Setting, State};
@@ -79,22 +80,6 @@ fn text(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Text {
     line(reader, key, value).unwrap_or_default()
 }
 
-/// A text of one line.
-pub(super) fn line(reader: &mut Reader<'_>, key: &str, value: Value<'_, '_>) -> Option<Text> {
-    let found = reader.string(key, value, "a text in quotes")?;
-    if crate::text::one_line(&found) != found || found.chars().count() > 500 {
-        reader.expected(key, value, "one line of at most 500 characters, without control characters");
-        return None;
-    }
-    Some(found.into())
-}
-
-/// Whether this is a name of ours.
-pub(super) fn is_name(name: &str) -> bool {
-    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    !name.is_empty() && name.len() <= 40 && name.chars().all(letter)
-}
-
 fn settings(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<Setting> {
     let Some(settings) = get(table, "settings").and_then(|value| reader.table("settings", value)) else {
         return Vec::new();
@@ -102,12 +87,12 @@ fn settings(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<Setting> {
     let mut found = Vec::new();
     for (key, value) in settings {
         let name = key.get_ref().as_ref();
-        if !is_name(name) || super::choices::OWN.contains(&name) {
+        if !is_name(name) || OWN.contains(&name) {
             reader.mistake(
                 &key.span(),
                 format!(
                     "the name of a setting has letters a to z, digits and _, and is none of {}",
-                    super::choices::OWN.join(", ")
+                    OWN.join(", ")
                 ),
             );
         }
@@ -116,12 +101,6 @@ fn settings(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<Setting> {
         }
     }
     found
-}
-
-/// A setting with this value.
-pub(super) fn setting(name: &str, value: &str) -> Setting {
-    let seconds = duration::parse(value).map(|duration| duration.as_secs_f64());
-    Setting { name: name.into(), value: value.into(), seconds }
 }
 
 fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> Evidence {

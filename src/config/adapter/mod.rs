@@ -8,6 +8,7 @@ mod choices;
 mod detect;
 mod file;
 mod queries;
+mod values;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use super::super::reader::{Reader, Value, get};
-use super::file::line;
+use super::values::line;
 use crate::model::Text;
 use crate::model::adapter::{ActionKind, Adapter, Need, Part, Query, Template, Version, Words};
 

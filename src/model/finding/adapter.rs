@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::adapter_stuck::leaderless;
+use super::adapter_leader::leaderless;
 use super::look::Look;
 use super::{Finding, Severity, Subject};
 use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState, State};

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::adapter::{job_name, name};
+use super::adapter_leader::leaderless;
 use super::look::Look;
 use super::{Finding, Severity, Subject};
 use crate::model::Timestamp;
-use crate::model::adapter::{InstallationRows, JobRow, Part, Proof, State, TermState};
+use crate::model::adapter::{InstallationRows, JobRow, Part, Proof, State};
 use crate::text;
 
 /// For each installation one finding of each kind at most, and one for each job that keeps others waiting.
@@ -120,23 +121,6 @@ fn not_made_due(look: &Look<'_>, place: usize, rows: &InstallationRows, its: &[&
     let finding = Finding::new("adapter_asleep", Severity::Warning, summary, Subject::Job(first.id));
     let about = leaderless(look, place, rows).unwrap_or_default();
     Some(Finding { since: first.job.due_at, ..finding.about(about) })
-}
-
-/// `nobody leads: its lease was over 5m ago`, where who leads has a lease.
-pub(super) fn leaderless(look: &Look<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
-    if !rows.installation.adapter.evidence.leads_by_lease
-        || rows.leases.section.taken_at.is_none()
-        || rows.leases.section.error.is_some()
-    {
-        return None;
-    }
-    let mut leases = look.scene.adapters.leases.iter().filter(|row| row.place.0 == place);
-    if leases.clone().any(|row| row.state == TermState::Held) {
-        return None;
-    }
-    let left = leases.find_map(|row| row.left);
-    let ended = left.map(|left| format!(": its lease was over {} ago", text::duration(-left)));
-    Some(format!("nobody leads{}", ended.unwrap_or_default()))
 }
 
 fn comes_back(row: &JobRow) -> String {

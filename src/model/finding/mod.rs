@@ -4,6 +4,7 @@
 //! more than once over the locks, and none says more than a hundred things at a time.
 
 mod adapter;
+mod adapter_leader;
 mod adapter_stuck;
 mod connections;
 mod convoy;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::look::Look;
 use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::takers::{Takers, Work};
 use crate::model::task::{TaskRow, TaskState};
-use crate::model::task_worker::{Takers, Work};
 use crate::model::work_queue::{ItemRow, ItemState};
 use crate::text;
 

@@ -8,8 +8,8 @@ use crate::model::finding::Finding;
 use crate::model::id_generator;
 use crate::model::lease::LeaseState;
 use crate::model::snapshot::{Section, Snapshot};
+use crate::model::takers;
 use crate::model::task::TaskState;
-use crate::model::task_worker;
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Root};
 
@@ -195,7 +195,7 @@ fn jobs_lost(view: &View, snapshot: &Snapshot) -> Value {
 
 /// Types of work that is due and that no worker of locktop's schema takes.
 fn types_unserved(view: &View, snapshot: &Snapshot) -> Value {
-    let mut workers = task_worker::tables(snapshot).peekable();
+    let mut workers = takers::tables(snapshot).peekable();
     if workers.peek().is_none() {
         return Value::Absent;
     }

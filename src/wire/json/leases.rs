@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::rows::{Time, exact};
-use crate::model::lease::{LeaseId, LeaseState};
+use crate::model::lease::LeaseState;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 
@@ -54,10 +54,4 @@ pub(super) fn leases<'a>(view: &'a View, snapshot: &Snapshot) -> Vec<Lease<'a>> 
         set: row.set,
     })
     .collect()
-}
-
-/// Where a lease is kept, and its id there.
-pub(super) fn name(view: &View, id: LeaseId) -> Option<(&str, &str)> {
-    let row = view.leases.rows.iter().find(|row| row.id == id)?;
-    Some((&row.source, &row.name))
 }

@@ -10,6 +10,7 @@ mod harmless;
 mod leases;
 mod lock_waits;
 mod locks;
+mod names;
 mod queue;
 mod recovery;
 mod rows;

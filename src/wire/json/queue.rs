@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rows::{Time, exact};
 use crate::model::id_generator;
-use crate::model::rate_limit::{self, LimitId};
+use crate::model::rate_limit;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::view::View;
@@ -124,12 +124,6 @@ pub(super) fn limits(snapshot: &Snapshot) -> Vec<Limit<'_>> {
         state: row.state.as_str(),
     })
     .collect()
-}
-
-/// The table and the key of a rate limit.
-pub(super) fn limit_name(snapshot: &Snapshot, id: LimitId) -> Option<(&str, &str)> {
-    let row = rate_limit::rows(snapshot).find(|row| row.id == id)?;
-    Some((row.source, &row.limit.key))
 }
 
 /// An id generator. `ahead` is how many seconds its last id is ahead of the server's clock; less than none is as it should be.

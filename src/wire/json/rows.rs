@@ -240,7 +240,7 @@ impl<'a> Finding<'a> {
                 },
                 Subject::Task(task) => SubjectShape::Task { table: task.table, id: task.id },
                 Subject::Lease(id) => {
-                    let (source, id) = super::leases::name(view, *id).unzip();
+                    let (source, id) = super::names::lease(view, *id).unzip();
                     SubjectShape::Lease { source, id }
                 }
                 Subject::Item(item) => {
@@ -257,7 +257,7 @@ impl<'a> Finding<'a> {
                 Subject::Queue => SubjectShape::Queue,
                 Subject::Limit(id) => {
                     let name =
-                        view.snapshot.as_deref().and_then(|snapshot| super::queue::limit_name(snapshot, *id));
+                        view.snapshot.as_deref().and_then(|snapshot| super::names::limit(snapshot, *id));
                     let (table, key) = name.unzip();
                     SubjectShape::RateLimit { table, key }
                 }

@@ -9,7 +9,8 @@
 //! wait, u8 trouble, three bytes of 0. The frame comes behind it.
 
 use super::cell::{NO_TIME, column, micros, rows, time};
-use super::frame::{Frame, RecordError};
+use super::error::RecordError;
+use super::frame::Frame;
 use super::strings::{Decoded, Strings, TextBlock};
 use super::told::{Limit, LimitRows, Rows, of_thresholds, thresholds};
 use crate::model::Timestamp;

@@ -7,7 +7,8 @@ use prost::Message;
 use zstd_safe::{DCtx, DParameter};
 
 use super::cell::{Column, rows, time};
-use super::frame::{GROUP, KINDS, Kind, LARGEST, Payload, RecordError};
+use super::error::RecordError;
+use super::frame::{GROUP, KINDS, Kind, LARGEST, Payload};
 use super::strings::Decoded;
 use super::tables::{self, States};
 use super::{adapters, blame, memory, redis_rows, told};

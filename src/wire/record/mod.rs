@@ -10,6 +10,7 @@ mod adapters;
 mod blame;
 mod cell;
 pub mod container;
+mod error;
 mod frame;
 mod group;
 mod memory;
@@ -22,5 +23,6 @@ mod tables;
 mod tests;
 mod told;
 
-pub use frame::{Encoder, Frame, RecordError};
+pub use error::RecordError;
+pub use frame::{Encoder, Frame};
 pub use group::Group;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use rustc_hash::FxHashMap;
 
-use super::frame::RecordError;
+use super::error::RecordError;
 use crate::model::Text;
 
 /// Bytes that the rows of one look may take when they are read: who made the file may be anybody.

@@ -2,13 +2,11 @@
 
 use chrono::TimeDelta;
 
+use super::block::{Block, LONG, fit, listed, time};
 use super::{AT_END, Hole, Mark, Report, Style, TaskTrouble, log};
 use crate::model::Timestamp;
 use crate::model::blame::{Ending, Episode, GONE, Group, Span, Sums};
 use crate::text::{self, count, duration, one_line_prefix};
-
-/// Columns of a text that are told.
-const LONG: usize = 300;
 
 /// Lines of a chain that are told for each row that is listed, and at least.
 const CHAIN: (usize, usize) = (6, 20);
@@ -40,31 +38,9 @@ pub(super) struct Part {
     pub(super) blocks: Vec<Block>,
 }
 
-/// What stands in a part.
-#[derive(Debug)]
-pub(super) enum Block {
-    Paragraph(String),
-    /// The time line.
-    Line,
-    List(Vec<String>),
-    /// Headings, those of numbers with true, and rows.
-    Table(Vec<(&'static str, bool)>, Vec<Vec<String>>),
-    /// Lines whose columns stand below each other.
-    Text(Vec<String>),
-}
-
 /// Several sentences.
 fn fit_all(text: &str) -> String {
     one_line_prefix(text, 4 * LONG).into_owned()
-}
-
-pub(super) fn fit(text: &str) -> String {
-    one_line_prefix(text, LONG).into_owned()
-}
-
-/// `14:02:31`
-pub(super) fn time(style: Style, at: Timestamp) -> String {
-    at.with_timezone(&style.zone).format("%H:%M:%S").to_string()
 }
 
 fn day(style: Style, at: Timestamp) -> String {
@@ -205,15 +181,6 @@ fn line(report: &Report, style: Style) -> Vec<Block> {
         blocks.push(Block::List(marks));
     }
     blocks
-}
-
-/// A line for each of so many, and one for the others.
-pub(super) fn listed<T>(all: &[T], room: usize, line: impl Fn(&T) -> String) -> Vec<String> {
-    let mut lines: Vec<String> = all.iter().take(room).map(line).collect();
-    if all.len() > room {
-        lines.push(format!("and {} more like these", count((all.len() - room) as u64)));
-    }
-    lines
 }
 
 /// `14:02:31 ! 4312 app@web-3 began to block others`

@@ -1,6 +1,7 @@
 //! A page: no script, no font, no link. Every text of the recording is escaped.
 
-use super::content::{Block, Content, Part};
+use super::block::Block;
+use super::content::{Content, Part};
 use super::picture;
 
 /// `default-src 'none'` forbids a browser to load or to run anything, whatever a text may say.

@@ -1,6 +1,6 @@
 //! What the server's log says of the time of a report: it is from no look, and in none of the sums.
 
-use super::content::{Block, fit, listed, time};
+use super::block::{Block, fit, listed, time};
 use super::{Report, Style};
 use crate::model::Timestamp;
 use crate::text::{count, duration};

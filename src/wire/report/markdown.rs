@@ -1,6 +1,7 @@
 //! Markdown. Every text of the recording is escaped: nothing in it is markup, and it loads nothing.
 
-use super::content::{Block, Content, Part};
+use super::block::Block;
+use super::content::{Content, Part};
 use super::picture;
 
 /// Columns of the time line.

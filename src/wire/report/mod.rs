@@ -1,5 +1,6 @@
 //! What happened in a part of a recording, for people who were not there: HTML without anything to load or to run, Markdown, JSON.
 
+mod block;
 mod content;
 mod html;
 mod json;

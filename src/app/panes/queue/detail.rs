@@ -6,7 +6,7 @@ use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::queue::tone;
-use crate::model::task_worker::{Takers, Work};
+use crate::model::takers::{Takers, Work};
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
 use crate::text;

@@ -1,6 +1,6 @@
 //! What ending a session breaks, beside its own work.
 
-use super::choose::SelectedSession;
+use super::selected::SelectedSession;
 use super::{hands, work};
 use crate::model::backend::{Backend, State};
 use crate::model::plan::context::PlanIndex;

@@ -2,7 +2,7 @@
 //!
 //! A worker goes on to the next item within moments, in the same session: what ties the session to the row has to be compared too.
 
-use super::choose::SelectedSession;
+use super::selected::SelectedSession;
 use super::work;
 use crate::model::finding::Subject;
 use crate::model::lease::{LeaseId, LeaseRow};

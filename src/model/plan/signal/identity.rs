@@ -1,6 +1,6 @@
 //! What tells the situation that was seen from every other one.
 
-use super::choose::SelectedSession;
+use super::selected::SelectedSession;
 use super::{rule, work};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};

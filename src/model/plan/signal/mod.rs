@@ -8,11 +8,13 @@ mod hands;
 mod identity;
 mod refuse;
 mod rule;
+mod selected;
 mod work;
 
 use rustc_hash::FxHashSet;
 
-use self::choose::{SelectedSession, SessionSelection};
+use self::choose::SessionSelection;
+use self::selected::SelectedSession;
 use super::context::PlanIndex;
 use super::{
     ActionPlan, Ask, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope, Target,

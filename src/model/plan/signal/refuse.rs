@@ -1,6 +1,6 @@
 //! What cannot be signalled, or to no use.
 
-use super::choose::SelectedSession;
+use super::selected::SelectedSession;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::VirtualTransaction;
 use crate::model::plan::Verb;

@@ -1,0 +1,85 @@
+//! Options that several commands have.
+
+use std::time::Duration;
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+
+use crate::app::screens::Screen;
+use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+
+/// How the dashboard looks and starts.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Dashboard")]
+pub struct ViewArgs {
+    /// Time between two looks at the server, 0.1s to 60s [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = refresh)]
+    pub refresh: Option<Duration>,
+    /// The screen to start on.
+    #[arg(long, value_name = "SCREEN")]
+    pub screen: Option<Screen>,
+    /// Colours [default: dark]
+    #[arg(long, value_name = "THEME")]
+    pub theme: Option<ThemeName>,
+    /// Draw with ASCII characters alone.
+    #[arg(long)]
+    pub ascii: bool,
+    /// Use the mouse from the start; the key m turns it on and off.
+    #[arg(long)]
+    pub mouse: bool,
+    /// Leave out everything that acts on the server.
+    #[arg(long)]
+    pub read_only: bool,
+}
+
+/// How a snapshot is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SnapshotFormat {
+    /// For people.
+    Table,
+    /// For programs: one object.
+    Json,
+}
+
+impl ValueEnum for Screen {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let screen = self.definition();
+        Some(PossibleValue::new(screen.name).help(screen.about))
+    }
+}
+
+/// A set of colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ThemeName {
+    /// For a dark background.
+    Dark,
+    /// For a light one.
+    Light,
+    /// No colour.
+    Mono,
+    /// The terminal's own sixteen.
+    Ansi,
+}
+
+impl ThemeName {
+    /// The name in the config.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dark => "dark",
+            Self::Light => "light",
+            Self::Mono => "mono",
+            Self::Ansi => "ansi",
+        }
+    }
+}
+
+pub(super) fn refresh(text: &str) -> Result<Duration, String> {
+    duration::parse(text)
+        .filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found))
+        .ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
+}

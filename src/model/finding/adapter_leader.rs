@@ -1,0 +1,22 @@
+//! Whether somebody leads a job system of another.
+
+use super::look::Look;
+use crate::model::adapter::{InstallationRows, TermState};
+use crate::text;
+
+/// `nobody leads: its lease was over 5m ago`, where who leads has a lease.
+pub(super) fn leaderless(look: &Look<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
+    if !rows.installation.adapter.evidence.leads_by_lease
+        || rows.leases.section.taken_at.is_none()
+        || rows.leases.section.error.is_some()
+    {
+        return None;
+    }
+    let mut leases = look.scene.adapters.leases.iter().filter(|row| row.place.0 == place);
+    if leases.clone().any(|row| row.state == TermState::Held) {
+        return None;
+    }
+    let left = leases.find_map(|row| row.left);
+    let ended = left.map(|left| format!(": its lease was over {} ago", text::duration(-left)));
+    Some(format!("nobody leads{}", ended.unwrap_or_default()))
+}

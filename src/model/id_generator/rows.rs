@@ -1,0 +1,39 @@
+//! The generators of a snapshot.
+
+use super::{GeneratorId, IdGenerator};
+use crate::model::Text;
+use crate::model::snapshot::Snapshot;
+
+/// One generator of a snapshot, with its table.
+#[derive(Debug, Clone, Copy)]
+pub struct GeneratorRow<'a> {
+    /// Which.
+    pub id: GeneratorId,
+    /// The table by name.
+    pub source: &'a Text,
+    /// The row.
+    pub generator: &'a IdGenerator,
+    /// Seconds that its last id is ahead of the server's clock; less than none where that is past, as it should be.
+    pub ahead: Option<f64>,
+}
+
+/// All of them, in the order of the tables.
+pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = GeneratorRow<'_>> {
+    let tables = snapshot.systems.generators.iter().enumerate();
+    let places = tables.flat_map(|(table, rows)| (0..rows.section.rows.len()).map(move |at| (table, at)));
+    places.filter_map(|(table, at)| row(snapshot, table, at))
+}
+
+/// One by its place.
+#[must_use]
+pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<GeneratorRow<'_>> {
+    let table = snapshot.systems.generators.get(table)?;
+    let generator = table.section.rows.get(at)?;
+    let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
+    Some(GeneratorRow {
+        id: GeneratorId { table: table.source.table, worker: generator.worker },
+        source: &table.source.name,
+        generator,
+        ahead: generator.last_at().map(|at| (at - now).as_seconds_f64()),
+    })
+}

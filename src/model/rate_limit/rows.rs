@@ -1,0 +1,36 @@
+//! The rate limits of a snapshot.
+
+use super::{LimitId, LimitState, RateLimit};
+use crate::model::Text;
+use crate::model::snapshot::Snapshot;
+
+/// One rate limit of a snapshot, with its table and state.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitRow<'a> {
+    /// Which.
+    pub id: LimitId,
+    /// The table by name.
+    pub source: &'a Text,
+    /// The row.
+    pub limit: &'a RateLimit,
+    /// How it is.
+    pub state: LimitState,
+}
+
+/// All of them, in the order of the tables.
+pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
+    let tables = snapshot.systems.limits.iter().enumerate();
+    let places = tables.flat_map(|(table, rows)| (0..rows.section.rows.len()).map(move |at| (table, at)));
+    places.filter_map(|(table, at)| row(snapshot, table, at))
+}
+
+/// One by its place.
+#[must_use]
+pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<LimitRow<'_>> {
+    let table = snapshot.systems.limits.get(table)?;
+    let limit = table.section.rows.get(at)?;
+    // What could not be read anew is as it was then.
+    let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
+    let id = LimitId::of(&table.source.name, &limit.key);
+    Some(LimitRow { id, source: &table.source.name, limit, state: limit.state(now) })
+}

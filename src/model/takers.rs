@@ -1,0 +1,124 @@
+//! Who takes which types of work.
+//!
+//! That nobody takes a type can only be told where everybody has said what he takes. A worker that has not, of an older version or of one's own, is
+//! seen by the name that it holds or by what it works on; then it may be the one.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashSet;
+
+use super::lock_key::LockKey;
+use super::namespace;
+use super::snapshot::Snapshot;
+use super::snapshot_index::SnapshotIndex;
+use super::systems::TableRows;
+use super::task_worker::TaskWorker;
+use super::view::View;
+
+impl TaskWorker {
+    /// Whether its session is still there. Of one whose start may not be seen the process id has to do.
+    #[must_use]
+    pub fn lives(&self, snapshot: &Snapshot, index: &SnapshotIndex) -> bool {
+        index
+            .backend(snapshot, self.pid)
+            .is_some_and(|backend| backend.backend_start.is_none() || backend.backend_start == self.start)
+    }
+}
+
+/// What work is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// `scheduled_tasks`.
+    Tasks,
+    /// `task_queue`.
+    Items,
+}
+
+/// All workers of a schema that work on its tasks, or on its queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Takers {
+    /// How many.
+    pub workers: usize,
+    /// Every type that one of them takes.
+    pub types: BTreeSet<String>,
+}
+
+impl Takers {
+    /// Those of the schema that this table is in; none where it cannot be told that there are no others, or where one takes all types.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, index: &SnapshotIndex, table: &str, work: Work) -> Option<Self> {
+        let tables: Vec<_> = tables(snapshot).collect();
+        let unread = tables.iter().any(|table| table.section.error.is_some());
+        if unread || tables.is_empty() || snapshot.backends.error.is_some() || snapshot.locks.error.is_some()
+        {
+            return None;
+        }
+        let all = || tables.iter().flat_map(|table| table.section.rows.iter());
+        let said: FxHashSet<i32> =
+            all().filter(|worker| worker.lives(snapshot, index)).map(|worker| worker.pid).collect();
+        if is_one_silent(snapshot, index, &said) {
+            return None;
+        }
+        let here = tables.iter().filter(|of| schema(&of.source.name) == schema(table));
+        let works = |worker: &&TaskWorker| match work {
+            Work::Tasks => worker.takes_tasks,
+            Work::Items => worker.takes_items,
+        };
+        let living = here.flat_map(|table| table.section.rows.iter()).filter(|it| said.contains(&it.pid));
+        let mut takers = Self { workers: 0, types: BTreeSet::new() };
+        for worker in living.filter(works).filter(|worker| worker.lives(snapshot, index)) {
+            takers.workers += 1;
+            takers.types.extend(worker.types()?);
+        }
+        (takers.workers > 0).then_some(takers)
+    }
+
+    /// Whether nobody takes work of this type from this table; false also where it cannot be told.
+    #[must_use]
+    pub fn lacks(view: &View, snapshot: &Snapshot, (table, work): (&str, Work), kind: Option<&str>) -> bool {
+        Self::of(snapshot, &view.index, table, work).is_some_and(|takers| !takers.takes(kind))
+    }
+
+    /// Whether one of them takes work of this type. What has none is taken only by who takes all.
+    #[must_use]
+    pub fn takes(&self, kind: Option<&str>) -> bool {
+        kind.is_some_and(|kind| self.types.contains(kind))
+    }
+}
+
+/// The tables of workers that are beside tasks or a queue of a schema of ours: what somebody else calls so says nothing.
+pub fn tables(snapshot: &Snapshot) -> impl Iterator<Item = &TableRows<TaskWorker>> {
+    let tasks = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
+    let items = snapshot.systems.items.iter().filter(|table| table.source.own_keys);
+    let ours: BTreeSet<&str> = tasks
+        .map(|set| schema(&set.tables.schedules))
+        .chain(items.map(|table| schema(&table.source.name)))
+        .collect();
+    snapshot.systems.workers.iter().filter(move |table| ours.contains(schema(&table.source.name)))
+}
+
+/// `jobs` of `jobs.scheduled_tasks`.
+fn schema(table: &str) -> &str {
+    table.rsplit_once('.').map_or("", |(schema, _)| schema)
+}
+
+/// Whether somebody works here who has not said what he takes.
+fn is_one_silent(snapshot: &Snapshot, index: &SnapshotIndex, said: &FxHashSet<i32>) -> bool {
+    let database = snapshot.server().map(|server| server.datid);
+    let is_name = |lock: &&super::lock::Lock| {
+        lock.granted
+            && lock.tag.database == database
+            && matches!(lock.tag.advisory_key(),
+                Some(LockKey::Bigint(number)) if namespace::id_in(namespace::WORKERS, number).is_some())
+    };
+    let named = snapshot.locks.rows.iter().filter(is_name).filter_map(|lock| lock.pid);
+    let executions = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
+    let executions = executions.flat_map(|set| set.executions.rows.iter());
+    let running =
+        executions.filter(|execution| execution.is_running()).filter_map(|execution| execution.backend_pid);
+    let items = snapshot.systems.items.iter().filter(|table| table.source.own_keys);
+    let items = items.flat_map(|table| table.section.rows.iter());
+    let processing = items.filter(|item| item.is_processing()).filter_map(|item| item.backend_pid);
+    let working = running.chain(processing).filter(|pid| index.backend(snapshot, *pid).is_some());
+    named.chain(working).any(|pid| !said.contains(&pid))
+}

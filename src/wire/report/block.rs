@@ -1,0 +1,39 @@
+//! What the parts of a report are made of.
+
+use super::Style;
+use crate::model::Timestamp;
+use crate::text::{count, one_line_prefix};
+
+/// Columns of a text that are told.
+pub(super) const LONG: usize = 300;
+
+/// What stands in a part.
+#[derive(Debug)]
+pub(super) enum Block {
+    Paragraph(String),
+    /// The time line.
+    Line,
+    List(Vec<String>),
+    /// Headings, those of numbers with true, and rows.
+    Table(Vec<(&'static str, bool)>, Vec<Vec<String>>),
+    /// Lines whose columns stand below each other.
+    Text(Vec<String>),
+}
+
+pub(super) fn fit(text: &str) -> String {
+    one_line_prefix(text, LONG).into_owned()
+}
+
+/// `14:02:31`
+pub(super) fn time(style: Style, at: Timestamp) -> String {
+    at.with_timezone(&style.zone).format("%H:%M:%S").to_string()
+}
+
+/// A line for each of so many, and one for the others.
+pub(super) fn listed<T>(all: &[T], room: usize, line: impl Fn(&T) -> String) -> Vec<String> {
+    let mut lines: Vec<String> = all.iter().take(room).map(line).collect();
+    if all.len() > room {
+        lines.push(format!("and {} more like these", count((all.len() - room) as u64)));
+    }
+    lines
+}
