@@ -1,0 +1,120 @@
+//! What a recording costs: bytes a look in the file, how long it takes to open and to see a look of it, what that needs of memory, and how
+//! long the report of its last hour takes.
+//!
+//! `LOCKTOP_LOOKS` (3600) looks, a second apart, of a made-up server with 500 sessions and 2,000 locks: idle, quiet, where a hundredth of
+//! the sessions did something since the look before, and busy, where a fifth did. `LOCKTOP_LOOKS=86400` is a day.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::print_stdout,
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "a benchmark may"
+)]
+
+#[path = "support/made.rs"]
+mod made;
+#[path = "support/sample.rs"]
+mod sample;
+
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::Offset;
+use locktop::feed::digest::Digest;
+use locktop::feed::record::{Options, Place, Rotation, Tape};
+use locktop::feed::replay::Recording;
+use locktop::feed::report;
+use locktop::model::lock_name::LockNames;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::TargetId;
+use locktop::wire::record::container::About;
+use locktop::wire::report::{Style, html};
+use made::{Made, percentile, timed};
+
+/// An hour.
+const REPORTED: usize = 3_600;
+
+fn main() {
+    let looks = std::env::var("LOCKTOP_LOOKS").ok().and_then(|looks| looks.parse().ok()).unwrap_or(3_600);
+    println!("{looks} looks of 500 sessions and 2,000 locks; milliseconds of processor time, MB of memory");
+    println!(
+        "{:>8} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10}",
+        "", "KB/look", "MB", "open", "jump", "p99", "memory", "report s", "HTML KB"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    for (name, percent) in [("idle", 0), ("quiet", 1), ("busy", 20)] {
+        let path = folder.path().join(format!("{name}.ltr"));
+        write(&path, percent, looks);
+        read(name, &path);
+    }
+}
+
+fn write(path: &Path, percent: u64, looks: u32) {
+    let about =
+        About { program: "bench".to_owned(), target: "made up".to_owned(), refresh: 1.0, ..About::default() };
+    let options = Options {
+        on_trouble: None,
+        place: Place::File(path.to_owned()),
+        sync: Duration::from_secs(60),
+        rotation: Rotation::default(),
+        about,
+    };
+    let mut tape = Tape::open(options).unwrap();
+    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut made = Made::new(500, 2_000);
+    for second in 0..looks {
+        let past = digest.past();
+        digest.snapshot_taken(made.look(f64::from(second), percent));
+        tape.write(&digest.look(past)).unwrap();
+    }
+    tape.end().unwrap();
+}
+
+/// Megabytes of memory of this process.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+}
+
+fn read(name: &str, path: &Path) {
+    let bytes = path.metadata().unwrap().len() as f64;
+    let before = resident();
+    let (mut recording, opened) = timed(|| {
+        let mut recording = Recording::open(path).unwrap();
+        let last = recording.moments().len() - 1;
+        recording.view(last).unwrap();
+        recording
+    });
+    let looks = recording.moments().len();
+    let mut chance = Made::new(1, 1);
+    let mut jumps: Vec<f64> = (0..200)
+        .map(|_| {
+            let place = chance.below(looks as u64) as usize;
+            timed(|| recording.view(place).unwrap()).1
+        })
+        .collect();
+    let memory = resident() - before;
+    let from = looks.saturating_sub(REPORTED);
+    let (page, reported) = timed(|| {
+        let report = report::of(&mut recording, from..looks, None).unwrap();
+        html(&report, Style { top: 10, zone: chrono::Utc.fix().into() })
+    });
+    println!(
+        "{name:>8} {:10.3} {:8.2} {opened:8.1} {:8.2} {:8.2} {memory:8.1} {:10.2} {:10.0}",
+        bytes / looks as f64 / 1e3,
+        bytes / 1e6,
+        percentile(&mut jumps, 50),
+        percentile(&mut jumps, 99),
+        reported / 1e3,
+        page.len() as f64 / 1e3
+    );
+}
