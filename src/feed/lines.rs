@@ -6,36 +6,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
+pub use super::line::Line;
 use super::spare::Spare;
 use crate::action;
 use crate::model::snapshot::Pooling;
 use crate::model::view::View;
-use crate::pg::poll::{Session, take_back};
+use crate::pg::poll::take_back;
 
 /// How long to wait for a connection that is just being opened.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest wait for a sign of life of one. Names of locks may be read on it just then, in statements of 1.5 s at most.
 const ANSWER: Duration = Duration::from_secs(4);
-
-/// A connection and the process that serves it.
-#[derive(Debug, Clone)]
-pub struct Line {
-    /// The connection.
-    pub client: Arc<Client>,
-    /// The process; none where it does not say, or is another one each time.
-    pub pid: Option<i32>,
-    /// What is in between.
-    pub pooling: Pooling,
-}
-
-impl Line {
-    /// That of the poll, where whoever has no other may use it.
-    pub(super) fn of(session: &Session) -> Option<Self> {
-        let server = session.server();
-        Some(Self { client: session.client()?, pid: Some(server.own_pid), pooling: server.pooling })
-    }
-}
 
 /// Both connections.
 #[derive(Debug, Clone)]

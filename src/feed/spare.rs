@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::lines::Line;
+use super::line::Line;
 use crate::clock;
 use crate::model::snapshot::Pooling;
 use crate::model::view::{Link, View};

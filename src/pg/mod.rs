@@ -7,6 +7,7 @@ pub mod lock_of;
 pub mod poll;
 mod rights;
 mod scope;
+mod section_error;
 pub mod server_log;
 pub(crate) mod sql;
 pub mod systems;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::read::LONGEST_VALUE;
 use crate::model::redis_lease::{Bytes, Expiry, LockValue, shown};
 use locktop_locks::redis::Reply;
+
+/// Bytes of a string that are read.
+pub(super) const LONGEST_VALUE: usize = 1024;
 
 /// What `TYPE` says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,6 @@ use locktop_locks::redis::{Command, Connection, Reply};
 
 /// Keys that are asked for in one message.
 const BATCH: usize = 100;
-/// Bytes of a string that are read.
-pub(super) const LONGEST_VALUE: usize = 1024;
 /// Fields that a hash may have to be taken for a lock.
 const MOST_FIELDS: i64 = 16;
 /// Bytes that such a hash may take up.
@@ -55,7 +53,7 @@ fn questions(key: &Bytes, kind: &Kind) -> [Command; 3] {
     let ask = |name| Command::new(name).arg(key);
     match kind {
         Kind::Text => {
-            let value = ask("GETRANGE").number(0).number(LONGEST_VALUE as u64 - 1);
+            let value = ask("GETRANGE").number(0).number(decode::LONGEST_VALUE as u64 - 1);
             [ask("PTTL"), value, ask("STRLEN")]
         }
         Kind::Hash => [ask("PTTL"), ask("HLEN"), Command::new("MEMORY").arg("USAGE").arg(key)],

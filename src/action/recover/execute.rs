@@ -6,8 +6,8 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::grants::{FORBIDDEN, Need, grants};
+use super::order::Order;
 use super::sql;
-use crate::action::Actor;
 use crate::action::message::{Access, Unanswered, send};
 use crate::action::published;
 use crate::clock;
@@ -17,17 +17,6 @@ use crate::schema::Schema;
 
 /// Between two looks whether a key is free.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// On whose behalf, why, and how patiently.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
-    /// Who wants it.
-    pub actor: Actor,
-    /// Why; for the audit.
-    pub reason: Option<String>,
-    /// How long to wait for a session that was told to end.
-    pub wait: Duration,
-}
 
 /// What `recover_seen_execution` and `ask_seen_termination` answer.
 #[derive(Debug, Deserialize)]

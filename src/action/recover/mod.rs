@@ -13,12 +13,14 @@ mod error;
 mod execute;
 mod grants;
 mod look;
+mod order;
 mod recorded;
 mod sql;
 
 pub use error::RecoverError;
-pub use execute::{Order, execute, execute_one};
+pub use execute::{execute, execute_one};
 pub(super) use grants::record_grants;
 pub use grants::{Need, grants};
 pub use look::plan;
+pub use order::Order;
 pub use recorded::execute_recorded;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio_postgres::Client;
 
-use super::execute::{Order, execute_one, in_doubt, not_tried};
+use super::execute::{execute_one, in_doubt, not_tried};
+use super::order::Order;
 use crate::action::executor::recovery::{outcome_of, short};
 use crate::action::record::{Asked, Record};
 use crate::model::finding::Subject;

@@ -1,6 +1,6 @@
 //! The statements of a recovery.
 
-use super::execute::Order;
+use super::order::Order;
 use crate::action::message::{is, moment, note, number, packed, text};
 use crate::model::Timestamp;
 use crate::model::plan::{RecoveryPlan, Running};

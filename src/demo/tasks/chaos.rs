@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error};
 
-use super::play::{Shared, now};
+use super::shared::{Shared, now};
 use super::waker::stands_still;
 use super::witness::{Moment, Stop};
 use crate::clock;

@@ -6,7 +6,8 @@ use tokio_postgres::Client;
 
 use super::ground::{Ground, TASKS_SCHEMA};
 use super::orders::{Orders, Part};
-use super::play::{self, Play, Shared};
+use super::play::{self, Play};
+use super::shared::Shared;
 use super::{TasksError, TasksOptions};
 use crate::demo::contest::Place;
 use crate::schema::SchemaName;

@@ -13,6 +13,7 @@ mod orders;
 mod plan;
 mod play;
 mod recovery;
+mod shared;
 mod summary;
 mod waker;
 mod witness;

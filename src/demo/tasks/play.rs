@@ -1,17 +1,15 @@
 //! The play: everything that goes on while the tasks are played, and how it ends.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use super::crew::Crew;
 use super::ground::Ground;
-use super::orders::{Orders, Plan};
-use super::witness::{Moment, NOW, Stop};
-use super::{Outcome, Summary, TasksError, TasksOptions, chaos, count, recovery};
+use super::shared::{Shared, now};
+use super::{Outcome, Summary, TasksError, chaos, count, recovery};
 use crate::clock;
 use crate::demo::contest::Game;
 use crate::demo::scenario::SCHEMA;
@@ -30,52 +28,6 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 /// How often the sessions of workers that ended are looked for before the schema is removed.
 const REMOVALS: u32 = 50;
-
-/// What the parts of a play share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) ground: Ground,
-    pub(super) options: TasksOptions,
-    pub(super) plan: Plan,
-    crew: Mutex<Crew>,
-    record: Mutex<Record>,
-}
-
-/// What was done to the workers.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Record {
-    pub(super) kills: u64,
-    pub(super) stopped: u64,
-    pub(super) overslept: u64,
-    pub(super) cuts: u64,
-    pub(super) stops: Vec<Stop>,
-}
-
-impl Shared {
-    pub(super) fn new(ground: Ground, options: TasksOptions, plan: Plan, orders: Orders) -> Self {
-        let crew = Mutex::new(Crew::new(options.program.clone(), orders, options.workers));
-        Self { ground, options, plan, crew, record: Mutex::default() }
-    }
-
-    pub(super) fn crew(&self) -> MutexGuard<'_, Crew> {
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn record(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A connection for one part of the play.
-    pub(super) async fn connect(&self, part: &str) -> Option<Client> {
-        let info = self.ground.info.clone().with_application_name(&format!("locktop demo {part}"));
-        Some(connect(&info).await.ok()?.client)
-    }
-}
-
-/// The server's clock.
-pub(super) async fn now(client: &Client) -> Result<Moment, tokio_postgres::Error> {
-    client.query_one(NOW, &[]).await?.try_get(0)
-}
 
 /// A running play. Dropping it ends the workers at once.
 #[derive(Debug)]

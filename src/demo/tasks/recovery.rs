@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::play::Shared;
+use super::shared::Shared;
 use crate::action::Actor;
 use crate::action::recover::{self, Order};
 use crate::clock;

@@ -22,8 +22,8 @@ use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::texts::Texts;
-use crate::pg::poll::SectionError;
 use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
 use crate::pg::tables::{self, RENEW, REST, Reading, Refusal, blocker, has_changed};
 use crate::pg::trust::TrustedOwners;
 

@@ -12,8 +12,8 @@ use super::frame::{Filled, source, statement_name, zone};
 use super::survey::asked;
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Rehearsal, Value};
-use crate::pg::poll::SectionError;
 use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
 use crate::pg::sql;
 use crate::pg::trust::{MARK, TrustedOwners};
 

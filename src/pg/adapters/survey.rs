@@ -19,11 +19,12 @@ use crate::model::adapter::{
 };
 use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::text;
-use crate::pg::poll::{SectionError, message};
 use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
 use crate::pg::sql;
 use crate::pg::tables::{Reading, Refusal};
 use crate::pg::trust::{TrustedOwners, untrusted};
+use pg_connect::message;
 use std::time::{Duration, Instant};
 
 /// An installation, and the message that reads each part of it that may be read.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use tokio_postgres::error::SqlState;
 
 use super::Limits;
-use super::sections::SectionError;
 use crate::clock;
 use crate::pg::decode::backends::KnownBackends;
 use crate::pg::decode::locks::KnownLocks;
+use crate::pg::section_error::SectionError;
 
 /// As a time: nothing is known.
 const NOTHING: &str = "0";

@@ -25,12 +25,12 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::section_error::SectionError;
 pub use open_error::OpenError;
 pub(crate) use pg_connect::message;
 pub use pooler::is_own;
 pub(crate) use pooler::take_back;
 pub(crate) use pulse::silence;
-pub use sections::SectionError;
 pub(in crate::pg) use sections::raw;
 pub use session::{Session, open_beside, open_plain};
 

@@ -1,12 +1,13 @@
 //! What one poll brought, section by section.
 
 use super::names::Used;
-use super::sections::{SectionError, Tick};
+use super::sections::Tick;
 use crate::model::backend::Backend;
 use crate::model::snapshot::{Server, Snapshot};
 use crate::model::wait_graph::Answer;
 use crate::pg::decode::locks::KnownLocks;
 use crate::pg::decode::prepared::PreparedRows;
+use crate::pg::section_error::SectionError;
 use crate::pg::{systems, tasks};
 
 /// What the sections of one poll brought.

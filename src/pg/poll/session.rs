@@ -15,7 +15,7 @@ use super::prepare::{Statements, prepare};
 use pg_connect::message;
 
 use super::scan::Scan;
-use super::sections::{self, SectionError, Tick};
+use super::sections::{self, Tick};
 use super::{Limits, OpenError, PollError, pooler, pulse, waiters};
 use crate::clock;
 use crate::model::Timestamp;
@@ -28,6 +28,7 @@ use crate::pg::decode::backends::{Backends, KnownBackends};
 use crate::pg::decode::locks::Reader;
 use crate::pg::decode::texts::Texts;
 use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
 use crate::pg::sql;
 use crate::pg::systems::Systems;
 use crate::pg::tasks::{self, Tasks};

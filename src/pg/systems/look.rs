@@ -2,12 +2,12 @@
 
 use tokio_postgres::Client;
 
-use super::reader::{Reader, Rows};
+use super::reader::{Chosen, Reader, Rows};
 use super::{NAMES, Readers};
 use crate::model::Text;
 use crate::model::task::KeyRule;
-use crate::pg::poll::SectionError;
 use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
 use crate::pg::tables::{Search, Table, given};
 
 /// What is looked for.
@@ -134,11 +134,4 @@ impl Candidates<'_> {
             },
         }
     }
-}
-
-/// A table that is to be read, or a name in the config that leads to none, and why.
-#[derive(Debug)]
-pub(super) enum Chosen<'a> {
-    Table(&'a Table),
-    Refused(Text, Text),
 }

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Row};
 
 use super::decode::texts::Texts;
-use super::poll::SectionError;
+use super::section_error::SectionError;
 use super::tables::{RENEW, REST, Search, Table};
 use crate::clock;
 use crate::model::counted_waits::CountedWaits;

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use tokio_postgres::Client;
 
-use super::look::Chosen;
 use crate::model::lock::Lock;
 use crate::model::snapshot::Section;
 use crate::model::systems::{Source, TableRows};
@@ -15,9 +14,16 @@ use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::{CopyReader, Fields};
 use crate::pg::decode::texts::Texts;
-use crate::pg::poll::SectionError;
 use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
 use crate::pg::tables::{self, Columns, Copying, Plan, Reading, Refusal, Table, blocker, every, has_changed};
+
+/// A table that is to be read, or a name in the config that leads to none, and why.
+#[derive(Debug)]
+pub(super) enum Chosen<'a> {
+    Table(&'a Table),
+    Refused(Text, Text),
+}
 
 /// What is read of one kind of table.
 pub(super) trait Rows: Clone {

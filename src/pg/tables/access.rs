@@ -5,7 +5,7 @@ use tokio_postgres::error::SqlState;
 use crate::model::Text;
 use crate::model::lock::{Lock, LockMode, LockModes, LockType};
 use crate::model::snapshot::Section;
-use crate::pg::poll::SectionError;
+use crate::pg::section_error::SectionError;
 
 /// Why a table was not read.
 #[derive(Debug)]

@@ -20,7 +20,8 @@ use crate::model::Text;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::{self, float8, int2, int4, int8};
-use crate::pg::poll::{SectionError, raw};
+use crate::pg::poll::raw;
+use crate::pg::section_error::SectionError;
 use locktop_tasks::trust::remedy;
 
 /// Bytes of a table, with what is stored beside it, that are copied at most.

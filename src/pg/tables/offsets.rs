@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
-use crate::pg::poll::SectionError;
+use crate::pg::section_error::SectionError;
 
 /// Offsets change at the quarter of an hour, if they change. In microseconds.
 const QUARTER: i64 = 900_000_000;

@@ -13,8 +13,8 @@ use super::copied::Copying;
 use super::rows::RowBuffer;
 use super::{Columns, Refusal, Table};
 use crate::model::Text;
-use crate::pg::poll::SectionError;
 use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
 use crate::pg::sql::guard;
 use crate::pg::trust::{remedy, untrusted};
 

@@ -3,25 +3,14 @@
 use tokio_postgres::Row;
 
 use super::Places;
-use super::statements;
-use crate::model::Text;
+use super::statements::{self, Pair};
 use crate::model::task::TaskTables;
-use crate::pg::tables::{Kind, Plan, Table, given};
+use crate::pg::tables::{Kind, Table, given};
 
 /// Place of the table of schedules in what the config says.
 const SCHEDULES: usize = 0;
 /// Place of the log there.
 const LOG: usize = 1;
-
-/// Two tables that belong together, and the statements that read them or why there is none.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pair {
-    pub(super) tables: TaskTables,
-    pub(super) schedules: Result<Plan, Text>,
-    pub(super) executions: Option<Result<Plan, Text>>,
-    /// The running executions alone; none where the log has no index for that.
-    pub(super) running: Option<Plan>,
-}
 
 /// Whether it can be what its name says: a stranger's table may bear the same.
 fn is_tasks(table: &Table) -> bool {
@@ -115,6 +104,7 @@ fn failed(name: &str, reason: &str) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pg::tables::Plan;
     use crate::pg::tables::{Column, Index};
 
     fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {

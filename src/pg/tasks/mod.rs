@@ -18,9 +18,10 @@ use crate::clock;
 use crate::model::Text;
 use crate::model::task::{KeyRule, TaskTables};
 use crate::pg::decode::texts::Texts;
-use crate::pg::poll::{SectionError, message};
 use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
 use crate::pg::tables::{Plan, RENEW, REST, Reading, Search};
+use pg_connect::message;
 
 pub(super) use read::{Found, sections};
 
@@ -166,7 +167,7 @@ async fn look(client: Arc<Client>, search: Search, places: Places) -> Result<Vec
 /// Makes ready how each pair is read.
 async fn prepared(
     client: &Client,
-    pairs: Vec<find::Pair>,
+    pairs: Vec<statements::Pair>,
     scope: Scope,
 ) -> Result<Vec<Reader>, SectionError> {
     let prepare = async |plan: Result<Plan, Text>| -> Result<Result<Reading, Text>, SectionError> {
@@ -177,7 +178,7 @@ async fn prepared(
     };
     let mut readers = Vec::new();
     for pair in pairs {
-        let find::Pair { tables, schedules, executions, running } = pair;
+        let statements::Pair { tables, schedules, executions, running } = pair;
         let schedules = prepare(schedules).await?;
         let executions = match executions {
             Some(text) => Some(prepare(text).await?),

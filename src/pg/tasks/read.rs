@@ -13,7 +13,7 @@ use crate::model::snapshot::{Section, Snapshot};
 use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::texts::Texts;
-use crate::pg::poll::SectionError;
+use crate::pg::section_error::SectionError;
 use crate::pg::tables::{self, Copying, Reading, Refusal, blocker, every, has_changed};
 
 /// Schedules that a poll may read on average: ten thousand are read in every eleventh.

@@ -1,11 +1,20 @@
 //! The statements that read a pair of tables, made of the columns and indexes it has.
 
-use super::find::Pair;
 use crate::model::Text;
 use crate::model::task::TaskTables;
 use crate::pg::sql;
 use crate::pg::tables::{Columns, KEY, Kind, Plan, Table, columns, source};
 use locktop_tasks::sql::{fill, without_comments};
+
+/// Two tables that belong together, and the statements that read them or why there is none.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pair {
+    pub(super) tables: TaskTables,
+    pub(super) schedules: Result<Plan, Text>,
+    pub(super) executions: Option<Result<Plan, Text>>,
+    /// The running executions alone; none where the log has no index for that.
+    pub(super) running: Option<Plan>,
+}
 
 /// Schedules that are read at most.
 pub(super) const TASKS: usize = 10_000;
