@@ -10,8 +10,6 @@ use crate::model::adapter::Adapter;
 use crate::text::one_line;
 use pg_connect::conninfo::nearest;
 
-/// Keys of `[adapters.NAME]` that are no settings of the system.
-
 /// The zone of times that have none.
 const TIME_ZONE: &str = "time_zone";
 

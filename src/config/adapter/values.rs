@@ -5,7 +5,7 @@ use super::super::reader::{Reader, Value};
 use crate::model::Text;
 use crate::model::adapter::Setting;
 
-/// Names that no setting may have: they stand beside the settings in the config.
+/// Keys of `[adapters.NAME]` that are no settings of the system.
 pub(super) const OWN: [&str; 2] = ["schema", "allow_actions"];
 
 /// A text of one line.

@@ -84,14 +84,14 @@ fn compare_lines(file: &str, name: &str, lines: &str, text: &str) {
         all.split("\u{a7} ").filter_map(|screen| screen.split_once('\n')).collect();
     if is_accepted() {
         screens.insert(name, lines);
-        let all: String = screens.iter().map(|(name, lines)| format!("\u{a7} {name}\n{lines}")).collect();
-        std::fs::write(&path, all).unwrap();
+        let all = screens.iter().flat_map(|(name, lines)| ["\u{a7} ", *name, "\n", *lines]);
+        std::fs::write(&path, all.collect::<String>()).unwrap();
         return;
     }
     let kept = screens.get(name).copied().unwrap_or_default();
     let missing = |from: &str, of: &str| {
         let lines = of.lines().filter(|line| !from.lines().any(|other| other == *line));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
+        lines.flat_map(|line| [line, "\n"]).collect::<String>()
     };
     assert!(
         kept == lines,

@@ -34,8 +34,8 @@ pub(super) const GROUP: usize = 8 << 20;
 /// Bytes of a look, before they are compressed. One that is larger is not kept.
 pub(super) const LARGEST: usize = 32 << 20;
 
-/// Bytes from which on a look is large: with the parts before it, of some five thousand locks.
-const LARGE: usize = 128 << 10;
+/// Bytes from which on a look is large: with the parts before it, of some ten thousand locks.
+const LARGE: usize = 256 << 10;
 
 /// Level of the compression of so many bytes. The default of zstd is 3; at 10,000 locks 2 takes an eighth less time for all that keeping a
 /// look takes, and a quarter more bytes (bench `history`). At 1 it does not find the look before any more.
