@@ -18,7 +18,7 @@ use crate::model::adapter::Parts;
 use crate::model::expected::ExpectedBlocker;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Past;
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{Pooling, Snapshot};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
@@ -102,6 +102,8 @@ pub struct Live {
     info: ConnInfo,
     settings: Settings,
     session: Session,
+    /// The pooler in between, where a poll has found it out.
+    pooling: Option<Pooling>,
     digest: Digest,
     /// What others tell, and where it is read.
     event_sender: EventSender,
@@ -149,6 +151,7 @@ impl Live {
                         info,
                         settings,
                         session,
+                        pooling: None,
                         digest,
                         event_sender,
                         told,
@@ -229,6 +232,9 @@ impl Live {
                 Wake::Due => {}
                 Wake::Alone => return,
                 Wake::Lost(error) => {
+                    if matches!(error, PollError::Lent) {
+                        self.pooling = Some(Pooling::Transactions);
+                    }
                     if !self.reconnect(&error.to_string(), &control, &views).await {
                         return;
                     }
@@ -338,7 +344,7 @@ impl Live {
             if let Some(keeper) = &self.keeper {
                 keeper.lost(&reason);
             }
-            let Self { info, settings, digest, told, .. } = self;
+            let Self { info, settings, pooling, digest, told, .. } = self;
             let open = Box::pin(async {
                 tokio::select! {
                     () = views.closed() => return None,
@@ -346,7 +352,7 @@ impl Live {
                     () = tokio::time::sleep(delay) => {}
                 }
                 let started = clock::monotonic();
-                Some((Session::open(info, settings.limits.clone()).await, started.elapsed()))
+                Some((Session::open_behind(info, settings.limits.clone(), *pooling).await, started.elapsed()))
             });
             let Some((opened, took)) = telling(digest, told, views, open).await else { return false };
             match opened {
@@ -356,7 +362,12 @@ impl Live {
                     self.session = session;
                     return true;
                 }
-                Err(error) => (reason, silent) = (error.to_string(), error.is_silence()),
+                Err(error) => {
+                    if matches!(error, OpenError::Lent) {
+                        self.pooling = Some(Pooling::Transactions);
+                    }
+                    (reason, silent) = (error.to_string(), error.is_silence());
+                }
             }
         }
     }

@@ -114,6 +114,14 @@ async fn known(mut views: watch::Receiver<Arc<View>>) -> Option<Pooling> {
     Some(view.snapshot.as_ref()?.server()?.pooling)
 }
 
+/// Waits until the poll has found out that sessions are lent by the transaction.
+async fn is_lent(mut views: watch::Receiver<Arc<View>>) {
+    let pooling = |view: &View| Some(view.snapshot.as_ref()?.server()?.pooling);
+    if views.wait_for(|view| pooling(view) == Some(Pooling::Transactions)).await.is_err() {
+        std::future::pending().await
+    }
+}
+
 async fn keep(
     info: ConnInfo,
     limits: Limits,
@@ -144,6 +152,11 @@ async fn keep(
                     silent = silence(&client, in_use) => {
                         driver.abort();
                         silent.to_string()
+                    }
+                    () = is_lent(views.clone()), if pooling == Pooling::Sessions => {
+                        driver.abort();
+                        let _ = slot.send(None);
+                        continue;
                     }
                 };
                 let _ = slot.send(Some(Err(reason)));

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use locktop::demo::postgres::EmbeddedServer;
+use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
 
 use super::support::wait_for;
@@ -69,6 +70,22 @@ impl Pooler {
             UnixStream::connect(pooler.directory.join(".s.PGSQL.6432")).is_ok()
         });
         pooler
+    }
+
+    /// From now on it is in that mode, for the clients that it has too. It was started with `admin_users = postgres`.
+    pub(crate) async fn turn(&self, from: &str, to: &str) {
+        let file = self.directory.join("pgbouncer.ini");
+        let text = fs::read_to_string(&file).unwrap();
+        let (before, after) = (format!("pool_mode = {from}\n"), format!("pool_mode = {to}\n"));
+        assert!(text.contains(&before), "{text}");
+        fs::write(&file, text.replace(&before, &after)).unwrap();
+        let console = format!(
+            "host={} port=6432 user=postgres dbname=pgbouncer sslmode=disable",
+            self.directory.display()
+        );
+        let console = ConnInfo::parse(&console).unwrap();
+        let client = connect(&console).await.unwrap().client;
+        client.simple_query("RELOAD").await.unwrap();
     }
 
     /// How to get to that database through it.

@@ -3,11 +3,12 @@
 //!
 //! What tells: a second connection begins a transaction. Such a pooler hands it the server connection that the first one
 //! used, for that one is idle. Where others use the pool too they may be faster; but then one of them gets that connection,
-//! and runs something on it. And sooner or later the pooler serves one of the two by another connection than before.
-//! None of these ever happens to a session of one's own. (That the process id in the start-up message differs proves a pooler,
+//! and runs something on it. And where the pooler takes its connections in turn it serves one of the two by another connection
+//! than before. None of these ever happens to a session of one's own. (That the process id in the start-up message differs proves a pooler,
 //! not its mode; and that a connection kept its process id over several statements proves nothing, since a pool with nobody
 //! else in it hands out the same one each time.)
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
@@ -46,36 +47,43 @@ pub enum PoolerError {
 /// When it is not, and when that cannot be told.
 pub async fn refuse_transaction_mode(first: &Client, info: &ConnInfo) -> Result<(), PoolerError> {
     let second = listen(info).await.map_err(PoolerError::Second)?;
-    let mut served = Vec::new();
-    let mut shared = false;
+    let mut seen = Seen::default();
     for _ in 0..TRIES {
-        let (own, theirs) = attempt(first, &second.client, &mut shared).await?;
-        served.push((own, theirs));
-        if shared {
+        attempt(first, &second.client, &mut seen).await?;
+        if seen.is_lent() {
             break;
         }
     }
     second.close(Duration::from_secs(1)).await;
-    served.dedup();
-    if shared || served.len() > 1 { Err(PoolerError::Transactions) } else { Ok(()) }
+    if seen.is_lent() { Err(PoolerError::Transactions) } else { Ok(()) }
 }
 
-/// Who serves the two; `shared` becomes true when somebody else was served by who served the first. All in the simple protocol,
-/// which leaves nothing behind on a pool's connection.
-async fn attempt(
-    first: &Client,
-    second: &Client,
-    shared: &mut bool,
-) -> Result<(String, String), PoolerError> {
-    let mark = format!("locktop {:016x}", RandomState::new().hash_one(0));
-    let [own, start] = ask(
-        first,
-        &format!(
-            "/* {mark} */ SELECT pid, extract(epoch FROM backend_start) \
-             FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
-        ),
-    )
-    .await?;
+/// Which processes served the two.
+#[derive(Debug, Default)]
+struct Seen {
+    first: BTreeSet<String>,
+    second: BTreeSet<String>,
+    /// Somebody else was served by who served the first.
+    shared: bool,
+}
+
+impl Seen {
+    /// Whether one of them had more than one.
+    fn is_lent(&self) -> bool {
+        self.shared || self.first.len() > 1 || self.second.len() > 1
+    }
+}
+
+/// Asks both. How often is left to chance: a pool of so many connections, taken in turn, would otherwise give each of the two the same one
+/// every time. All in the simple protocol, which leaves nothing behind on a pool's connection.
+async fn attempt(first: &Client, second: &Client, seen: &mut Seen) -> Result<(), PoolerError> {
+    let chance = RandomState::new().hash_one(0);
+    let mark = format!("locktop {chance:016x}");
+    let question = format!(
+        "/* {mark} */ SELECT pid, extract(epoch FROM backend_start) \
+         FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
+    );
+    let [own, start] = ask(first, &question).await?;
     let (Some(own), Some(start)) = (own, start) else {
         return Err(PoolerError::Unknown("the role may not see its own session".to_owned()));
     };
@@ -86,14 +94,21 @@ async fn attempt(
          WHERE (extract(epoch FROM a.backend_start) OPERATOR(pg_catalog.=) {start}) \
            AND (a.state OPERATOR(pg_catalog.<>) 'disabled') AND (a.query OPERATOR(pg_catalog.<>) ''))"
     );
-    let mut theirs = String::new();
-    for _ in 0..2 {
-        let [pid, query] = ask(second, &look).await?;
-        theirs = pid.unwrap_or_default();
-        *shared |= theirs == own || query.is_some_and(|query| !query.contains(&mark));
+    let looks = 2 + chance % 3;
+    for at in 1..=looks {
+        let [theirs, query] = ask(second, &look).await?;
+        let theirs = theirs.unwrap_or_default();
+        seen.shared |= theirs == own || query.is_some_and(|query| !query.contains(&mark));
+        seen.second.insert(theirs);
+        // While the second has its transaction open the first is served by another one, if by anybody.
+        if at == looks && !seen.is_lent() {
+            let [again, _] = ask(first, &question).await?;
+            seen.first.extend(again);
+        }
         let [_, _] = ask(second, "ROLLBACK").await?;
     }
-    Ok((own, theirs))
+    seen.first.insert(own);
+    Ok(())
 }
 
 /// The two columns of the first row, as far as there are any.

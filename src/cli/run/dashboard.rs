@@ -223,6 +223,9 @@ pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> 
     Ok(app)
 }
 
+/// Longest wait of a look that is recorded for the names in it.
+const NAMES: Duration = Duration::from_secs(1);
+
 /// Connects, asking for a password where one is wanted and waiting where waiting helps.
 pub(super) async fn connect(
     settings: &Settings,
@@ -241,8 +244,13 @@ pub(super) async fn connect_with(
 ) -> Result<(Live, ConnInfo), Failure> {
     // What knows names knows nothing where they are not to be seen.
     let shows_names = !redaction.is_some_and(Redaction::hides_names);
+    let mut limits = look::limits(settings);
+    if redaction.is_some() {
+        // Nobody waits for the picture, and a look that is kept without its names never gets them.
+        limits.name_patience = NAMES;
+    }
     let feed = live::Settings {
-        limits: look::limits(settings),
+        limits,
         thresholds: settings.thresholds.clone(),
         lock_names: if shows_names { look::lock_names(settings) } else { LockNames::default() },
         learned: shows_names.then_some(names),

@@ -118,6 +118,9 @@ pub enum PollError {
     /// The connection is gone.
     #[error("connection lost: {0}")]
     Lost(String),
+    /// What was taken for a session of one's own is given to others.
+    #[error("a pooler in between gives this session to others too: it is in transaction mode")]
+    Lent,
 }
 
 /// Who waited in `before`, and since when: those who wait longest first, at most `ask`, and no more than `ask_rows` allows, but one.

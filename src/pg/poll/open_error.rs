@@ -17,6 +17,9 @@ pub enum OpenError {
     /// A pooler that cannot be used, and what helps.
     #[error("{0}")]
     Pooler(String),
+    /// The session has what we prepared in one before: a pooler in between gives its sessions to others, as they were left.
+    #[error("a pooler in between gives its sessions to others as they were left")]
+    Lent,
     /// A server without what locktop reads.
     #[error("PostgreSQL {0}: locktop needs 14 or later")]
     TooOld(String),
@@ -36,7 +39,7 @@ impl OpenError {
         match self {
             Self::Silent => true,
             Self::Connect(error) => error.is_silence(),
-            Self::Setup(_) | Self::Pooler(_) | Self::TooOld(_) => false,
+            Self::Setup(_) | Self::Pooler(_) | Self::Lent | Self::TooOld(_) => false,
         }
     }
 }

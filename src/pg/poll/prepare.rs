@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{join, join3, join4};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, SimpleQueryMessage, Statement};
 
@@ -153,7 +154,10 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
     );
     let statements = Some(statements.map_err(|error| setup(&error))?);
     let clock = clock_of(&identity).map(|at| (at, clock::monotonic()));
-    plans.map_err(|error| setup(&error))?;
+    plans.map_err(|error| match error.code() {
+        Some(&SqlState::DUPLICATE_PSTATEMENT) if scope == Scope::Own => OpenError::Lent,
+        _ => setup(&error),
+    })?;
     let tasks = Tasks::open(client, places.clone(), search(places.list(), &tasks::NAMES), task_tables).await;
     let systems = Systems::open(
         client,

@@ -1,5 +1,7 @@
 //! What one poll brought, section by section.
 
+use tokio_postgres::error::SqlState;
+
 use super::names::Used;
 use super::sections::Tick;
 use crate::model::backend::Backend;
@@ -24,22 +26,30 @@ pub(super) struct Scan {
 }
 
 impl Scan {
+    /// Whether somebody else than `own` answered, or one who does not know what we prepared: then the session is not ours.
+    pub(super) fn is_lent(&self, own: i32) -> bool {
+        self.errors().any(|error| error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME))
+            || self.tick.as_ref().is_ok_and(|tick| tick.pid.is_some_and(|pid| pid != own))
+    }
+
     /// The error of the connection, where it is not only a statement that failed; what the server itself said comes first.
     pub(super) fn fatal(&self) -> Option<&SectionError> {
+        let fatal = [self.tasks.fatal(), self.systems.fatal()].into_iter().flatten().chain(self.errors());
+        fatal.filter(|error| error.is_fatal()).min_by_key(|error| !error.is_last_word())
+    }
+
+    /// What became of the statements that are prepared.
+    fn errors(&self) -> impl Iterator<Item = &SectionError> {
         [
             self.answers.as_ref().err(),
             self.told.as_ref().err(),
             self.locks.as_ref().err(),
             self.backends.as_ref().err(),
             self.prepared.as_ref().err(),
-            self.tasks.fatal(),
-            self.systems.fatal(),
             self.tick.as_ref().err(),
         ]
         .into_iter()
         .flatten()
-        .filter(|error| error.is_fatal())
-        .min_by_key(|error| !error.is_last_word())
     }
 
     /// OIDs that want a name.

@@ -51,6 +51,8 @@ pub(super) struct Tick {
     pub(super) replay: Replay,
     /// Their number, and the databases they are of.
     pub(super) deadlocks: Option<(i64, Arc<[u32]>)>,
+    /// The process that answers.
+    pub(super) pid: Option<i32>,
 }
 
 pub(super) async fn tick(
@@ -69,6 +71,7 @@ pub(super) async fn tick(
             _ => Replay::Nothing,
         },
         deadlocks: int8(raw(&row, 5)).map(|deadlocks| (deadlocks, databases.into())),
+        pid: int4(raw(&row, 6)),
     })
 }
 

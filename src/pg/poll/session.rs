@@ -108,8 +108,20 @@ impl Session {
     /// # Errors
     /// When the connection cannot be had, or the server then refuses the settings or does not answer in time.
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
+        Self::open_behind(info, limits, None).await
+    }
+
+    /// The same where it may be `known` already how the pooler in between lends its sessions.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub async fn open_behind(
+        info: &ConnInfo,
+        limits: Limits,
+        known: Option<Pooling>,
+    ) -> Result<Self, OpenError> {
         let opening = Box::pin(Opening::connect(info)).await?;
-        let pooling = Box::pin(opening.pooling(info, &limits, std::future::ready(None))).await?;
+        let pooling = Box::pin(opening.pooling(info, &limits, std::future::ready(known))).await?;
         // A statement of the driver is large, and there are many of them at once.
         let setup = Box::pin(async {
             if pooling == Pooling::Transactions {
@@ -209,6 +221,9 @@ impl Session {
             // The connection knows better than its statements why it ended, if it did.
             let closed = tokio::time::timeout(Duration::from_secs(1), self.closed()).await;
             return Err(closed.unwrap_or_else(|_| PollError::Lost(error.to_string())));
+        }
+        if self.scope() == Scope::Own && scan.is_lent(self.server.own_pid) {
+            return Err(PollError::Lent);
         }
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();

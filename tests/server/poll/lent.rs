@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use locktop::model::snapshot::{Pooling, Snapshot};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session};
+use locktop::pg::poll::{Limits, OpenError, PollError, Session};
 use locktop::pg::tasks::Places;
 use locktop::schema::{SchemaName, script};
 
@@ -108,4 +108,52 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         holder.batch_execute("ROLLBACK").await.unwrap();
         waits.await.unwrap().unwrap();
     }
+}
+
+/// What was taken for a session of its own: it is noticed, at the latest when the next one has what the first left there.
+#[tokio::test]
+async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
+    let server = support::server().await;
+    let info = support::database(server).await;
+    let pooler = Pooler::start_with(server, "transaction", "default_pool_size = 1");
+    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let open_behind = async |pooling| Session::open_behind(&pool, Limits::default(), Some(pooling)).await;
+    let misjudged = open_behind(Pooling::Sessions).await.unwrap();
+    misjudged.close();
+    let said = open_behind(Pooling::Sessions).await.unwrap_err();
+    assert!(matches!(said, OpenError::Lent), "{said}");
+
+    // What it left is in the way at most once in each session of the pool.
+    let mut refused = Vec::new();
+    let mut lent = loop {
+        match open_behind(Pooling::Transactions).await {
+            Ok(lent) => break lent,
+            Err(error) => refused.push(error.to_string()),
+        }
+        assert!(refused.len() <= 1, "{refused:?}");
+    };
+    let first = poll(&mut lent, None).await;
+    let then = poll(&mut lent, Some(&first)).await;
+    assert_eq!((errors(&then), then.server().unwrap().pooling), (Vec::new(), Pooling::Transactions));
+}
+
+/// Where a pooler keeps answers apart somebody else's session says that it is.
+#[tokio::test]
+async fn another_process_than_before_is_told() {
+    let server = support::server().await;
+    let info = support::database(server).await;
+    let pooler = Pooler::start_with(server, "session", "admin_users = postgres");
+    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let mut session = Session::open(&pool, Limits::default()).await.unwrap();
+    assert_eq!(session.server().pooling, Pooling::Sessions);
+    let before = poll(&mut session, None).await;
+    // The next to say something has that session, and keeps it.
+    pooler.turn("session", "transaction").await;
+    let client = session.client().unwrap();
+    client.batch_execute("SELECT 1").await.unwrap();
+    let other = open(&pool).await.client;
+    other.batch_execute("BEGIN").await.unwrap();
+    let said = session.poll(Some(&before)).await.unwrap_err();
+    assert!(matches!(said, PollError::Lent), "{said}");
+    other.batch_execute("COMMIT").await.unwrap();
 }

@@ -50,6 +50,32 @@ async fn it_is_known_in_a_busy_pool_too() {
     others.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
+/// Its connections in turn: with three of them each asker got the same one every time.
+#[tokio::test]
+async fn it_is_known_however_many_connections_are_taken_in_turn() {
+    let version = server().await.version();
+    let info = installed(version).await;
+    for size in 1..=7 {
+        let lines = format!("server_round_robin = 1\ndefault_pool_size = {size}");
+        let pooler = Pooler::start_with(server_of(version).await, "transaction", &lines);
+        let target = ConnInfo::parse(&pooler.target(&info)).unwrap();
+        let mut all = Vec::new();
+        for _ in 0..size {
+            let client = open(&target).await.client;
+            client.batch_execute("BEGIN").await.unwrap();
+            all.push(client);
+        }
+        for client in &all {
+            client.batch_execute("ROLLBACK").await.unwrap();
+        }
+        for _ in 0..10 {
+            let first = open(&target).await;
+            let told = refuse_transaction_mode(&first.client, &target).await;
+            assert_eq!(told, Err(PoolerError::Transactions), "{size} in turn");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_pool_in_statement_mode_is_refused_in_its_own_words() {
     let version = server().await.version();

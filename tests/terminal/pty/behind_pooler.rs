@@ -149,6 +149,35 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
     }
 }
 
+/// Somebody changes its mode while the program runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_pool_whose_mode_is_changed_is_noticed() {
+    let incident = Incident::crowd(3).await;
+    let root = incident.root();
+    let more = "\nadmin_users = postgres\nserver_round_robin = 1";
+    let pooler = Pooler::start_with(&incident.server, "session", &(lines(POOL) + more));
+    let target = pooler.target(&incident.info());
+    let pool = ConnInfo::parse(&target).unwrap();
+    let look = support::open(&incident.info()).await.client;
+    let mut desk = Desk::at((200, 60), &target, &["--screen", "chains"]);
+    desk.screen.shows(&root.to_string());
+    desk.screen.shows("primary · pooler · ");
+    pooler.turn("session", "transaction").await;
+    let application = support::open(&pool).await.client;
+    support::wait_until("it is noticed", async || {
+        application.simple_query("SELECT 1").await.unwrap();
+        desk.screen.contents().contains("primary · txn pool · ")
+    })
+    .await;
+    desk.screen.shows("LIVE");
+    desk.select_first(&root.to_string());
+    desk.question("K", "y terminate");
+    desk.screen.keys("y");
+    desk.screen.shows("terminated");
+    support::wait_until("it has ended", async || !is_there(&look, root).await).await;
+    desk.quit();
+}
+
 /// Where the program is gone in the middle of a poll its transaction is still open, and the pooler gives nobody that session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn nothing_is_left_where_it_is_killed_in_transaction_mode() {

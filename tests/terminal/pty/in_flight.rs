@@ -8,6 +8,13 @@ use super::support;
 
 const SIZE: (u16, u16) = (120, 30);
 
+/// Whether a process that stands still has SIGTERM before it; yes where the system does not show that.
+fn has_its_signal(pid: i32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+    u64::from_str_radix(pending.trim(), 16).unwrap() >> (Signal::TERM.as_raw() - 1) & 1 == 1
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_asked_without_an_answer_is_told_at_the_next_start() {
     let incident = Incident::none().await;
@@ -26,6 +33,8 @@ async fn what_was_asked_without_an_answer_is_told_at_the_next_start() {
     desk.screen.keys("y");
     desk.screen.shows("terminate: asking…");
     support::wait_for("the order to be on record", || desk.asked() == 1);
+    // On record it is before it is sent.
+    support::wait_for("the server to have signalled it", || has_its_signal(pid));
     desk.quit();
     assert_eq!(desk.on_record("\"event\":\"result\""), 0);
     assert!(is_there(&look, pid).await);
