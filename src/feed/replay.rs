@@ -57,6 +57,8 @@ pub enum ReplayError {
 struct Segment {
     file: File,
     path: PathBuf,
+    /// A part of it and where that is: many records are small, and each would take three calls of the system.
+    piece: (u64, Vec<u8>),
     /// Bytes that were looked through.
     scanned: u64,
     /// Whether what comes goes on from a group that is known from its beginning.
@@ -112,7 +114,8 @@ impl Recording {
     /// # Errors
     /// When one cannot be read, or needs a later release.
     pub fn of(files: Vec<(File, PathBuf)>) -> Result<Self, ReplayError> {
-        let segment = |(file, path)| Segment { file, path, scanned: 0, has_key: false };
+        let segment =
+            |(file, path)| Segment { file, path, piece: (0, Vec::new()), scanned: 0, has_key: false };
         let mut recording = Self {
             segments: files.into_iter().map(segment).collect(),
             about: None,
@@ -156,6 +159,10 @@ impl Recording {
         let before = self.moments.len();
         for at in 0..self.segments.len() {
             while self.scan(at)? {}
+            // What was half written then may be something else later.
+            if let Some(segment) = self.segments.get_mut(at) {
+                segment.piece = (0, Vec::new());
+            }
         }
         Ok(self.moments.len() > before)
     }
@@ -163,20 +170,20 @@ impl Recording {
     /// Takes the next record of a segment in; false where none is whole.
     fn scan(&mut self, at: usize) -> Result<bool, ReplayError> {
         let Some(segment) = self.segments.get_mut(at) else { return Ok(false) };
-        let path = segment.path.display().to_string();
-        let scanned = segment.next();
-        let (offset, header, begin) = match scanned {
+        let (offset, header, begin) = match segment.next() {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(false),
-            Err(error) => return Err(ReplayError::Io { path, error }),
+            Err(error) => return Err(ReplayError::Io { path: segment.name(), error }),
         };
         match header.kind {
             Kind::File => {
                 let payload =
-                    segment.read(offset).map_err(|error| ReplayError::Io { path: path.clone(), error })?;
+                    segment.read(offset).map_err(|error| ReplayError::Io { path: segment.name(), error })?;
                 match payload.map(|payload| container::about(&payload)) {
                     Some(Ok(about)) => self.about = self.about.take().or(Some(about)),
-                    Some(Err(error @ RecordError::Later)) => return Err(ReplayError::Record { path, error }),
+                    Some(Err(error @ RecordError::Later)) => {
+                        return Err(ReplayError::Record { path: segment.name(), error });
+                    }
                     Some(Err(_)) | None => {}
                 }
                 segment.has_key = false;
@@ -196,7 +203,7 @@ impl Recording {
                 }
             }
             Kind::Other if header.is_needed => {
-                return Err(ReplayError::Record { path, error: RecordError::Later });
+                return Err(ReplayError::Record { path: segment.name(), error: RecordError::Later });
             }
             Kind::Link | Kind::End | Kind::Other => {}
         }
@@ -287,7 +294,8 @@ impl Recording {
 
 /// Where the last record of a file ends that is what was written; 0 where there is none.
 pub(super) fn last_whole(file: File) -> io::Result<u64> {
-    let mut segment = Segment { file, path: PathBuf::new(), scanned: 0, has_key: false };
+    let mut segment =
+        Segment { file, path: PathBuf::new(), piece: (0, Vec::new()), scanned: 0, has_key: false };
     let mut end = 0;
     while let Some((offset, header, _)) = segment.next()? {
         if segment.read(offset)?.is_some() {
@@ -304,7 +312,7 @@ impl Segment {
         let length = self.file.metadata()?.len();
         loop {
             let mut begin = [0; HEADER + MOMENT];
-            let read = read_at(&mut self.file, self.scanned, &mut begin)?;
+            let read = self.copy(self.scanned, &mut begin)?;
             let Some((first, rest)) = begin.split_first_chunk::<HEADER>().filter(|_| read >= HEADER) else {
                 return Ok(None);
             };
@@ -327,7 +335,7 @@ impl Segment {
                 return Ok(None);
             }
             let mut footer = [0; FOOTER];
-            read_at(&mut self.file, end - FOOTER as u64, &mut footer)?;
+            self.copy(end - FOOTER as u64, &mut footer)?;
             if footer != header.length.to_le_bytes() {
                 self.has_key = false;
                 if !self.skip(length)? {
@@ -340,6 +348,28 @@ impl Segment {
             moment.copy_from_slice(rest);
             return Ok(Some((offset, header, moment)));
         }
+    }
+
+    /// The same as [`read_at`], from the piece where it is there.
+    fn copy(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let (begin, piece) = &mut self.piece;
+        let end = offset + into.len() as u64;
+        if offset < *begin || end > *begin + piece.len() as u64 {
+            piece.resize(PIECE, 0);
+            let read = read_at(&mut self.file, offset, piece)?;
+            piece.truncate(read);
+            *begin = offset;
+        }
+        let there =
+            usize::try_from(offset - *begin).ok().and_then(|from| piece.get(from..)).unwrap_or_default();
+        let count = there.len().min(into.len());
+        into.get_mut(..count).unwrap_or_default().copy_from_slice(there.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+
+    /// Its path, for an error.
+    fn name(&self) -> String {
+        self.path.display().to_string()
     }
 
     /// Goes on to where another record may begin; false where none does.

@@ -25,11 +25,21 @@ use crate::model::systems::{Systems, TableRows};
 use crate::model::task::TaskSet;
 use crate::model::view::View;
 
-/// Looks of a group.
+/// Looks of a group in memory, where the oldest group goes as a whole; and the fewest of one in a file.
 const LOOKS: usize = 64;
 
-/// Bytes of a group, before they are compressed: as many are read to get to its last look.
-pub(super) const GROUP: usize = 8 << 20;
+/// The most in a file. What is damaged takes the rest of its group with it.
+const MOST: usize = 256;
+
+/// A group of a file goes on until its other looks are so many times as large as its first, which tells everything: that one is most of
+/// what a look of a quiet server takes otherwise (bench `record`).
+const SHARE: usize = 4;
+
+/// Bytes of a group in memory, before they are compressed: as many are read to get to its last look.
+const GROUP: usize = 8 << 20;
+
+/// The same in a file.
+pub(super) const FILE_GROUP: usize = 24 << 20;
 
 /// Bytes of a look, before they are compressed. One that is larger is not kept.
 pub(super) const LARGEST: usize = 32 << 20;
@@ -133,7 +143,10 @@ pub struct Encoder {
     /// What the parts are of, as far as those that share its rows need not be made anew.
     last: Option<Look>,
     looks: usize,
+    /// Bytes before they are compressed, and bytes of its first look and of the others when they are.
     size: usize,
+    first: usize,
+    others: usize,
     room: Room,
 }
 
@@ -163,7 +176,7 @@ impl Encoder {
     /// # Errors
     /// When it has no snapshot, or is too large. The next one begins a group then.
     pub fn encode(&mut self, look: &Look) -> Result<Frame, RecordError> {
-        if self.looks >= LOOKS || self.size >= GROUP {
+        if self.is_full() {
             self.begin_group();
         }
         let frame = self.frame(look);
@@ -171,11 +184,22 @@ impl Encoder {
             Ok(frame) => {
                 self.looks += 1;
                 self.size += frame.size;
+                let bytes = if frame.is_key { &mut self.first } else { &mut self.others };
+                *bytes += frame.bytes.len();
                 self.last = Some(look.clone());
             }
             Err(_) => self.begin_group(),
         }
         frame
+    }
+
+    /// Whether the next look begins another group.
+    fn is_full(&self) -> bool {
+        if !self.with_events {
+            return self.looks >= LOOKS || self.size >= GROUP;
+        }
+        let is_worth_it = self.looks >= LOOKS && self.others >= self.first.saturating_mul(SHARE);
+        is_worth_it || self.looks >= MOST || self.size >= FILE_GROUP
     }
 
     fn frame(&mut self, look: &Look) -> Result<Frame, RecordError> {

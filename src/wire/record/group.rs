@@ -8,12 +8,12 @@ use zstd_safe::{DCtx, DParameter};
 
 use super::cell::{Column, rows, time};
 use super::error::RecordError;
-use super::frame::{GROUP, KINDS, Kind, LARGEST, Payload};
+use super::frame::{FILE_GROUP, KINDS, Kind, LARGEST, Payload};
 use super::strings::Decoded;
 use super::tables::{self, States};
 use super::{adapters, blame, memory, redis_rows, told};
 use crate::model::backend::Backend;
-use crate::model::blame::Blame;
+use crate::model::blame::{Blame, Tick};
 use crate::model::event::{Event, Events};
 use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::{Lock, Prepared};
@@ -28,8 +28,10 @@ use crate::model::wait_graph::Answer;
 struct Opened {
     head: Payload,
     parts: [Bytes; KINDS],
-    /// What had been counted of waits; none where that was not kept.
+    /// What had been counted of waits, where all of it was kept with this look.
     blame: Option<Arc<Blame>>,
+    /// What the look added to it.
+    tick: Option<Arc<Tick>>,
     /// Which blockers were expected; none where that was not kept.
     expected: Option<Arc<[ExpectedBlocker]>>,
 }
@@ -40,6 +42,8 @@ pub struct Group {
     strings: Decoded,
     looks: Vec<Opened>,
     size: usize,
+    /// What had been counted of waits at the look that was asked for last: all of it for each look would be large.
+    counted: Option<(usize, Arc<Blame>)>,
 }
 
 impl Group {
@@ -63,7 +67,7 @@ impl Group {
         let mut parts = self.looks.last().map(|last| last.parts.clone()).unwrap_or_default();
         let payload = decompress(bytes, &parts.concat())?;
         self.size += payload.len();
-        if self.size > GROUP + LARGEST {
+        if self.size > FILE_GROUP + LARGEST {
             return Err(RecordError::TooLarge);
         }
         let mut head = Payload::decode(Bytes::from(payload)).map_err(|_| RecordError::Damaged)?;
@@ -74,9 +78,14 @@ impl Group {
                 *place = part.content;
             }
         }
-        let blame = self.blame(&mut head);
+        self.strings.begin();
+        let tick = head.tick.take().and_then(|tick| blame::tick(&tick, &self.strings)).map(Arc::new);
+        let blame = head.blame.take().map(|table| {
+            let last = tick.clone().unwrap_or_default();
+            Arc::new(Blame { last, ..blame::table(&table, &self.strings) })
+        });
         let expected = self.expected(&mut head);
-        self.looks.push(Opened { head, parts, blame, expected });
+        self.looks.push(Opened { head, parts, blame, tick, expected });
         Ok(())
     }
 
@@ -87,37 +96,37 @@ impl Group {
         Some(told::expected(&rows(&kept, &self.strings)).into())
     }
 
-    /// What was counted of waits up to a look that is being opened.
-    fn blame(&self, head: &mut Payload) -> Option<Arc<Blame>> {
-        self.strings.begin();
-        let tick = head.tick.take().and_then(|tick| blame::tick(&tick, &self.strings)).map(Arc::new);
-        if let Some(table) = head.blame.take() {
-            let blame = blame::table(&table, &self.strings);
-            return Some(Arc::new(Blame { last: tick.unwrap_or_default(), ..blame }));
+    /// What was counted of waits up to a look that was opened; none where that was not kept.
+    fn blame(&mut self, at: usize) -> Option<Arc<Blame>> {
+        let looks = self.looks.get(..=at)?;
+        let first = looks.iter().rposition(|look| look.blame.is_some())?;
+        let known = self.counted.take().filter(|(known, _)| (first..=at).contains(known));
+        let (from, mut blame) = known.or_else(|| Some((first, looks.get(first)?.blame.clone()?)))?;
+        for tick in looks.iter().skip(from + 1).filter_map(|look| look.tick.as_ref()) {
+            Arc::make_mut(&mut blame).add(Arc::clone(tick));
         }
-        let before = self.looks.last()?.blame.as_ref()?;
-        let Some(tick) = tick else { return Some(Arc::clone(before)) };
-        let mut blame = Blame::clone(before);
-        blame.add(tick);
-        Some(Arc::new(blame))
+        self.counted = Some((at, Arc::clone(&blame)));
+        Some(blame)
     }
 
     /// What was counted of waits up to a look that was opened, none where that was not kept, and the events that were kept with it.
     ///
     /// # Errors
     /// When it was not opened.
-    pub fn glance(&self, at: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), RecordError> {
+    pub fn glance(&mut self, at: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), RecordError> {
+        let blame = self.blame(at);
         let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
         self.strings.begin();
         let events = rows::<Event>(&opened.head.events, &self.strings).into_iter().map(told::harmless);
-        Ok((opened.blame.clone(), events.collect()))
+        Ok((blame, events.collect()))
     }
 
     /// A look that was opened. Its events are those that were kept with the looks from the first of the group on.
     ///
     /// # Errors
     /// When it was not opened, or is none.
-    pub fn look(&self, at: usize) -> Result<KeptLook, RecordError> {
+    pub fn look(&mut self, at: usize) -> Result<KeptLook, RecordError> {
+        let blame = self.blame(at);
         let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
         self.strings.begin();
         let reading = Reading { strings: &self.strings, opened };
@@ -138,7 +147,7 @@ impl Group {
             lock_names,
             notes,
             events: Arc::new(events),
-            blame: opened.blame.clone(),
+            blame,
             expected: opened.expected.clone(),
         })
     }
