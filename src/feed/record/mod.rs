@@ -107,9 +107,11 @@ impl Tape {
             output.write(&container::file(&options.about).map_err(io::Error::other)?)?;
             output
         };
+        let encoder = Encoder::with_events();
         Ok(Self {
             options,
-            encoder: Encoder::with_events(),
+            // What waits for trouble is forgotten by whole groups.
+            encoder: if flight.is_some() { encoder } else { encoder.in_long_groups() },
             output,
             flight,
             said: None,

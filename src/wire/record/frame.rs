@@ -25,21 +25,21 @@ use crate::model::systems::{Systems, TableRows};
 use crate::model::task::TaskSet;
 use crate::model::view::View;
 
-/// Looks of a group in memory, where the oldest group goes as a whole; and the fewest of one in a file.
+/// Looks of a group where the oldest goes as a whole; and the fewest of a long one.
 const LOOKS: usize = 64;
 
-/// The most in a file. What is damaged takes the rest of its group with it.
+/// The most. What is damaged takes the rest of its group with it.
 const MOST: usize = 256;
 
-/// A group of a file goes on until its other looks are so many times as large as its first, which tells everything: that one is most of
+/// A long group goes on until its other looks are so many times as large as its first, which tells everything: that one is most of
 /// what a look of a quiet server takes otherwise (bench `record`).
 const SHARE: usize = 4;
 
-/// Bytes of a group in memory, before they are compressed: as many are read to get to its last look.
+/// Bytes of a group, before they are compressed: as many are read to get to its last look.
 const GROUP: usize = 8 << 20;
 
-/// The same in a file.
-pub(super) const FILE_GROUP: usize = 24 << 20;
+/// The same of a long one.
+pub(super) const LONG_GROUP: usize = 24 << 20;
 
 /// Bytes of a look, before they are compressed. One that is larger is not kept.
 pub(super) const LARGEST: usize = 32 << 20;
@@ -138,6 +138,8 @@ pub struct Frame {
 pub struct Encoder {
     /// The events are kept with the looks.
     with_events: bool,
+    /// Groups are as long as their first look is worth.
+    in_long_groups: bool,
     strings: Strings,
     parts: [Bytes; KINDS],
     /// What the parts are of, as far as those that share its rows need not be made anew.
@@ -165,10 +167,17 @@ impl Encoder {
         Self { with_events: true, ..Self::default() }
     }
 
+    /// The same whose groups are as long as their first look is worth. What is left out or damaged takes up to 256 looks with it, not 64.
+    #[must_use]
+    pub fn in_long_groups(self) -> Self {
+        Self { in_long_groups: true, ..self }
+    }
+
     /// The next look begins a group.
     pub fn begin_group(&mut self) {
         let room = std::mem::take(&mut self.room);
-        *self = Self { with_events: self.with_events, room, ..Self::default() };
+        let Self { with_events, in_long_groups, .. } = *self;
+        *self = Self { with_events, in_long_groups, room, ..Self::default() };
     }
 
     /// The next look as bytes.
@@ -195,11 +204,11 @@ impl Encoder {
 
     /// Whether the next look begins another group.
     fn is_full(&self) -> bool {
-        if !self.with_events {
+        if !self.in_long_groups {
             return self.looks >= LOOKS || self.size >= GROUP;
         }
         let is_worth_it = self.looks >= LOOKS && self.others >= self.first.saturating_mul(SHARE);
-        is_worth_it || self.looks >= MOST || self.size >= FILE_GROUP
+        is_worth_it || self.looks >= MOST || self.size >= LONG_GROUP
     }
 
     fn frame(&mut self, look: &Look) -> Result<Frame, RecordError> {

@@ -8,7 +8,7 @@ use zstd_safe::{DCtx, DParameter};
 
 use super::cell::{Column, rows, time};
 use super::error::RecordError;
-use super::frame::{FILE_GROUP, KINDS, Kind, LARGEST, Payload};
+use super::frame::{KINDS, Kind, LARGEST, LONG_GROUP, Payload};
 use super::strings::Decoded;
 use super::tables::{self, States};
 use super::{adapters, blame, memory, redis_rows, told};
@@ -67,7 +67,7 @@ impl Group {
         let mut parts = self.looks.last().map(|last| last.parts.clone()).unwrap_or_default();
         let payload = decompress(bytes, &parts.concat())?;
         self.size += payload.len();
-        if self.size > FILE_GROUP + LARGEST {
+        if self.size > LONG_GROUP + LARGEST {
             return Err(RecordError::TooLarge);
         }
         let mut head = Payload::decode(Bytes::from(payload)).map_err(|_| RecordError::Damaged)?;

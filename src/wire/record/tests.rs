@@ -761,6 +761,33 @@ fn real_looks_are_read_again_in_groups() {
     assert!(next.bytes.len() * 4 < key.bytes.len(), "{} and {} bytes", key.bytes.len(), next.bytes.len());
 }
 
+/// Where little changes the first look of a group is most of it, so that a long one goes on; where much does it ends as early as others.
+#[test]
+fn a_long_group_ends_when_its_other_looks_are_larger_than_its_first() {
+    let keys = |encoder: Encoder, scene: fn(f64) -> sample::Builder| {
+        let mut encoder = encoder;
+        let is_key = |second: u32| {
+            let view = sample::view(scene(f64::from(second)).snapshot(), u64::from(second));
+            let look = Look { view: Arc::new(view), past: Arc::default(), notes: Arc::default() };
+            encoder.encode(&look).unwrap().is_key
+        };
+        let mut is_key = is_key;
+        (0..600).filter(|second| is_key(*second)).collect::<Vec<u32>>()
+    };
+    let idle: fn(f64) -> sample::Builder = |now| sample::Builder { now, ..sample::jobs(0.0) };
+    assert_eq!(keys(Encoder::with_events(), idle)[..3], [0, 64, 128]);
+    assert_eq!(keys(Encoder::with_events().in_long_groups(), idle), [0, 256, 512]);
+    let busy: fn(f64) -> sample::Builder = |now| {
+        let mut scene = sample::incident(now);
+        for backend in &mut scene.backends {
+            backend.query = Some(format!("SELECT {}", (now * 7919.0) as u64).repeat(40).into());
+        }
+        scene
+    };
+    let ends = keys(Encoder::with_events().in_long_groups(), busy);
+    assert!(ends[1] >= 64 && ends[1] < 256, "{ends:?}");
+}
+
 #[test]
 fn a_look_needs_those_before_it_in_its_group() {
     let mut encoder = Encoder::default();
