@@ -33,7 +33,7 @@ const MOST: usize = 256;
 
 /// A long group goes on until its other looks are so many times as large as its first, which tells everything: that one is most of
 /// what a look of a quiet server takes otherwise (bench `record`).
-const SHARE: usize = 4;
+const SHARE: usize = 8;
 
 /// Bytes of a group, before they are compressed: as many are read to get to its last look.
 const GROUP: usize = 8 << 20;
