@@ -28,6 +28,7 @@ pub mod conninfo;
 pub mod error;
 mod message;
 mod refusal;
+mod socket;
 mod tls;
 
 pub use backoff::Backoff;

@@ -4,6 +4,7 @@
 //! defaults. What libpq does and this does not is refused by name, never left out in silence.
 
 mod endpoint;
+mod gather;
 mod key_value;
 mod nearest;
 mod parameter;
@@ -12,6 +13,7 @@ mod require_auth;
 mod resolve;
 mod secret;
 mod service;
+mod settings;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -23,10 +25,11 @@ use std::time::Duration;
 
 pub use endpoint::{Endpoint, Host};
 pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
+pub use gather::{has_password, is_connection_string};
 pub use nearest::{is_nearly, nearest};
 pub(super) use require_auth::{AuthMethod, RequireAuth};
 pub use secret::{PasswordOrigin, Secret};
-pub use sources::{Flags, Sources, has_password, is_connection_string};
+pub use sources::{Flags, Sources};
 pub use tls_options::SslMode;
 pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersion};
 
