@@ -28,6 +28,7 @@ pub mod conninfo;
 pub mod error;
 mod message;
 mod refusal;
+mod secret;
 mod socket;
 mod tls;
 

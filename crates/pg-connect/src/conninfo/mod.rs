@@ -11,7 +11,6 @@ mod parameter;
 mod password_file;
 mod require_auth;
 mod resolve;
-mod secret;
 mod service;
 mod settings;
 mod sources;
@@ -28,12 +27,12 @@ pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
 pub use gather::{has_password, is_connection_string};
 pub use nearest::{is_nearly, nearest};
 pub(super) use require_auth::{AuthMethod, RequireAuth};
-pub use secret::{PasswordOrigin, Secret};
 pub use sources::{Flags, Sources};
 pub use tls_options::SslMode;
 pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersion};
 
 use super::error::ConnInfoError;
+pub use super::secret::{PasswordOrigin, Secret};
 
 /// How long a connection may take where nobody says otherwise.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio_postgres::config::ChannelBinding;
 
 use super::super::error::ConnInfoError;
+use super::super::secret::{PasswordOrigin, Secret};
 use super::endpoint::{Endpoint, Host};
 use super::gather::gather;
 use super::password_file::PasswordFile;
 use super::require_auth::RequireAuth;
-use super::secret::{PasswordOrigin, Secret};
 use super::settings::{Given, Origin, Settings, choice, invalid, unsupported};
 use super::sources::Sources;
 use super::tls_options::TlsOptions;

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::super::error::ConnInfoError;
-use super::secret::Secret;
+use super::super::secret::Secret;
 use super::settings::{Settings, choice, invalid, unsupported};
 use super::sources::Sources;
 
