@@ -17,6 +17,7 @@ use crate::demo::workers::{Orders, Part};
 
 /// Longest that it goes on after its standard input has ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// Works until standard input ends.
 ///
 /// # Errors
