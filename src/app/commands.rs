@@ -4,8 +4,8 @@
 
 use super::context::Context;
 use super::dialog::{Kind, Known, Search, known};
-use super::page;
 use super::panes::{Owner, Pane, RowId};
+use super::subject;
 use crate::model::adapter::{ActionKind, Installation, TermState};
 use crate::model::backend::State;
 use crate::model::lease::{LeaseId, LeaseState};
@@ -171,7 +171,7 @@ fn has_query(context: &Context<'_>, row: RowId) -> bool {
     match row {
         RowId::Group(..) => true,
         RowId::Backend(_) | RowId::Lock(..) => {
-            let backend = page::pid_of(row).and_then(|pid| context.backend(pid));
+            let backend = subject::pid_of(row).and_then(|pid| context.backend(pid));
             backend.is_some_and(|backend| backend.state == Some(State::Active))
         }
         _ => false,
@@ -181,7 +181,7 @@ fn has_query(context: &Context<'_>, row: RowId) -> bool {
 fn has_session(context: &Context<'_>, row: RowId) -> bool {
     match row {
         RowId::Group(..) | RowId::Backend(_) | RowId::Lock(_, Owner::Backend(_), ..) => true,
-        _ => page::holder_of(context, row).is_some(),
+        _ => subject::holder_of(context, row).is_some(),
     }
 }
 

@@ -22,6 +22,7 @@ pub mod panes;
 pub mod place;
 pub mod related;
 pub mod screens;
+pub mod subject;
 pub mod time;
 mod update;
 
@@ -423,7 +424,7 @@ impl App {
         let Some(followed) = self.follow else { return false };
         let found = self.with_pane(pane, |state, context| {
             let found = (0..state.rows.len()).find(|at| {
-                state.id_at(context, *at).is_some_and(|id| page::same_subject(context, id, followed))
+                state.id_at(context, *at).is_some_and(|id| subject::same_subject(context, id, followed))
             });
             if let Some(at) = found {
                 state.select(context, at);

@@ -1,10 +1,10 @@
 //! What belongs together: from any row to its session, the root that it waits behind, the locks, the task, the item and the lease.
 
 use super::context::Context;
-use super::page;
 use super::panes::{Owner, Pane, RowId};
 use super::place::Place;
 use super::screens::Screen;
+use super::subject;
 use crate::model::backend::Backend;
 use crate::model::blame::{Episode, Span};
 use crate::model::lock::LockTag;
@@ -31,7 +31,7 @@ pub struct Related {
 /// Everything that a row of this screen belongs to and that has a row of its own: whoever is in the way first, then what it has itself.
 #[must_use]
 pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> {
-    let row = page::subject_of(context, row).unwrap_or(row);
+    let row = subject::subject_of(context, row).unwrap_or(row);
     let mut found = Vec::new();
     let parties = parties(context, row);
     for party in &parties {
@@ -70,7 +70,7 @@ fn parties(context: &Context<'_>, row: RowId) -> Vec<Party> {
                 blame.episodes_in(Span::All).filter(|episode| blame.goes_on(episode)).filter(is_its),
             )
         }
-        _ => page::party_of(context, row).into_iter().collect(),
+        _ => subject::party_of(context, row).into_iter().collect(),
     }
 }
 
@@ -191,7 +191,7 @@ fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
 
 /// Tasks, items and leases that belong to one of these rows.
 fn work(context: &Context<'_>, rows: &[RowId]) -> Vec<Related> {
-    let belongs = |id: RowId| rows.iter().any(|row| *row != id && page::same_subject(context, id, *row));
+    let belongs = |id: RowId| rows.iter().any(|row| *row != id && subject::same_subject(context, id, *row));
     let link = |what, pane: Pane, id: RowId| {
         let name = (pane.definition().name)(context, id);
         let place = Place::Row(id);

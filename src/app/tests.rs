@@ -18,9 +18,10 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::message::{Effect, Message, Update};
-use super::page::{Page, pid_of};
+use super::page::Page;
 use super::panes::{Pane, Row};
 use super::screens::Screen;
+use super::subject::pid_of;
 use super::{App, Settings};
 use crate::keys::Key;
 use crate::model::lock::LockMode;

@@ -1,6 +1,6 @@
 //! The options and subcommands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -77,6 +77,29 @@ pub struct Cli {
     /// Print help.
     #[arg(short = '?', long, global = true, action = ArgAction::Help, help_heading = "Options")]
     help: Option<bool>,
+}
+
+impl Cli {
+    /// The file of the log, before or behind the command; none where none is wanted.
+    ///
+    /// # Errors
+    /// In one line: the command has no log of that kind.
+    pub fn log_file(&self) -> Result<Option<&Path>, String> {
+        let outer = self.log.file.as_deref();
+        let inner = match &self.command {
+            Some(Command::Demo(demo)) => demo.log.file.as_deref(),
+            Some(Command::Snapshot(snapshot)) => snapshot.log.file.as_deref(),
+            Some(Command::Check(check)) => check.log.file.as_deref(),
+            Some(Command::Recover(recover)) => recover.log.file.as_deref(),
+            Some(Command::Record(record)) => record.log.file.as_deref(),
+            Some(_) if outer.is_some() => {
+                let for_whom = "the dashboard, demo, snapshot, check, recover and record";
+                return Err(format!("--log is for {for_whom}"));
+            }
+            None | Some(_) => None,
+        };
+        Ok(inner.or(outer))
+    }
 }
 
 /// What to do in place of the dashboard.

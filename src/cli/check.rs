@@ -1,18 +1,12 @@
-//! The options of `locktop check`, and its other name.
+//! The options of `locktop check`.
 
-use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 
-use super::args::Command;
 use super::log::LogArgs;
 use crate::config::duration;
 use crate::wire::check::{CheckFormat, Limits, MEASURES, Measure, Range, Status, names};
-
-/// The name by which it has the conventions of a monitoring plugin.
-const PLUGIN: &str = "check_locktop";
 
 /// `locktop check`.
 #[derive(Debug, Clone, Args)]
@@ -156,104 +150,4 @@ fn seconds(text: &str) -> Result<Duration, String> {
         Err(_) => duration::parse(text).ok_or("expected a duration such as 10s")?,
     };
     if time.is_zero() { Err("no time at all is not enough".to_owned()) } else { Ok(time) }
-}
-
-/// Options before which a word is no command.
-const WITH_VALUE: [&str; 13] = [
-    "-h",
-    "-p",
-    "-U",
-    "-d",
-    "-t",
-    "--host",
-    "--port",
-    "--username",
-    "--dbname",
-    "--config",
-    "--trust-owner",
-    "--redis",
-    "--redis-pattern",
-];
-
-/// Whether a command line is a check, whose wrong usage is UNKNOWN and not CRITICAL.
-pub(super) fn is_check(line: &[OsString]) -> bool {
-    is_plugin(line) || command(line).is_some()
-}
-
-fn is_plugin(line: &[OsString]) -> bool {
-    line.first().and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == PLUGIN)
-}
-
-/// Where the command stands, if it is the first one there is.
-fn command(line: &[OsString]) -> Option<usize> {
-    let words = line.windows(2).enumerate();
-    let mut found = words.filter_map(|(at, pair)| match pair {
-        [before, word] => {
-            let word = word.to_str().filter(|word| Command::has_subcommand(word))?;
-            let is_value = before.to_str().is_some_and(|before| WITH_VALUE.contains(&before));
-            (!is_value).then_some((at + 1, word))
-        }
-        _ => None,
-    });
-    found.next().filter(|(_, word)| *word == "check").map(|(at, _)| at)
-}
-
-/// A plugin's options as ours: `-w` and `-c` are limits in a check, where nobody is asked for a password; and by the plugin's name
-/// `-H` is the host.
-pub(super) fn translate(line: Vec<OsString>) -> Vec<OsString> {
-    let by_name = is_plugin(&line);
-    let Some(from) = (if by_name { Some(0) } else { command(&line) }) else { return line };
-    let mut out: Vec<OsString> = Vec::with_capacity(line.len() + 1);
-    for (at, word) in line.iter().enumerate() {
-        // Nobody is asked for a password, so that psql's -w has no sense here.
-        let is_limit =
-            || line.get(at + 1).and_then(|next| next.to_str()).is_some_and(|next| !next.starts_with('-'));
-        out.push(match word.to_str() {
-            Some("-w") if at > from && is_limit() => "--warning".into(),
-            Some("-c") if at > from && is_limit() => "--critical".into(),
-            Some("-H" | "--hostname") if by_name => "--host".into(),
-            _ => word.clone(),
-        });
-        if by_name && at == 0 {
-            out.push("check".into());
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(text: &str) -> Vec<OsString> {
-        text.split(' ').map(OsString::from).collect()
-    }
-
-    #[test]
-    fn a_plugins_options_are_understood() {
-        for (given, meant, is) in [
-            (
-                "locktop check -w waiting=5 -c worst_root=~:10",
-                "locktop check --warning waiting=5 --critical worst_root=~:10",
-                true,
-            ),
-            ("locktop -w check prod", "locktop -w check prod", true),
-            ("locktop check -w prod", "locktop check --warning prod", true),
-            ("locktop check -w --looks 2", "locktop check -w --looks 2", true),
-            ("locktop man check", "locktop man check", false),
-            ("locktop schema check", "locktop schema check", false),
-            ("locktop -d check", "locktop -d check", false),
-            ("locktop config check", "locktop config check", false),
-            ("locktop -w a=b", "locktop -w a=b", false),
-            ("locktop snapshot", "locktop snapshot", false),
-            (
-                "/usr/lib/nagios/plugins/check_locktop -H db1 -w waiting=5 -t 10",
-                "/usr/lib/nagios/plugins/check_locktop check --host db1 --warning waiting=5 -t 10",
-                true,
-            ),
-        ] {
-            assert_eq!(is_check(&line(given)), is, "{given}");
-            assert_eq!(translate(line(given)), line(meant), "{given}");
-        }
-    }
 }

@@ -12,6 +12,7 @@ mod options;
 mod output;
 mod parse;
 mod password;
+mod plugin;
 mod recording;
 mod recovery;
 mod run;

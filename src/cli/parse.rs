@@ -15,7 +15,7 @@ use pg_connect::conninfo::is_connection_string;
 /// # Errors
 /// When it cannot be understood. What may be a password is not repeated.
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let line = super::check::translate(line.into_iter().collect());
+    let line = super::plugin::translate(line.into_iter().collect());
     read(line).map_err(|error| match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::InvalidValue, Some(ContextValue::String(text)))
             if text.contains("--host") && error.get(ContextKind::InvalidValue).is_none_or(is_empty) =>

@@ -8,6 +8,7 @@ pub mod redis;
 mod run;
 pub mod scenario;
 pub mod tasks;
+mod workers;
 
 pub use audience::Audience;
 pub use run::{Demo, DemoError, DemoOptions, run};

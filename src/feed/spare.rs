@@ -118,7 +118,7 @@ async fn known(mut views: watch::Receiver<Arc<View>>) -> Option<Pooling> {
 async fn is_lent(mut views: watch::Receiver<Arc<View>>) {
     let pooling = |view: &View| Some(view.snapshot.as_ref()?.server()?.pooling);
     if views.wait_for(|view| pooling(view) == Some(Pooling::Transactions)).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

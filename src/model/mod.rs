@@ -26,6 +26,7 @@ pub mod plan;
 pub mod prepared;
 pub mod rate_limit;
 pub mod redis_lease;
+pub mod rights;
 pub mod section;
 pub mod snapshot;
 pub mod snapshot_index;

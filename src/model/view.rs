@@ -89,7 +89,7 @@ pub struct View {
     /// What changed, up to this view.
     pub events: Arc<super::event::Events>,
     /// What the role of the connection may do and see; none while that is not known.
-    pub rights: Option<Arc<super::plan::Rights>>,
+    pub rights: Option<Arc<super::rights::Rights>>,
     /// Since when each advisory lock is held by this process, as far as that is known.
     pub held_since: Arc<super::held::HeldLocks>,
     /// The locks of what runs, and exactly since when.

@@ -3,7 +3,6 @@
 
 use std::panic::PanicHookInfo;
 use std::process::exit;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The exit status where the screens cannot end by themselves.
 const FAILED: i32 = 1;
 
-static HAPPENED: AtomicBool = AtomicBool::new(false);
 static TOLD: Notify = Notify::const_new();
 
 /// From now on a panic ends the screens. To be called once, before any task is started.
@@ -26,18 +24,13 @@ pub fn end_the_screens() {
     std::panic::set_hook(Box::new(move |info| on_panic(info, &before)));
 }
 
-/// Whether there was one: the terminal is not taken again, its message stands there.
-pub(super) fn happened() -> bool {
-    HAPPENED.load(Ordering::SeqCst)
-}
-
 /// Waits until there was one and its message is written.
 pub(super) async fn told() {
     TOLD.notified().await;
 }
 
 fn on_panic(info: &PanicHookInfo<'_>, before: &dyn Fn(&PanicHookInfo<'_>)) {
-    HAPPENED.store(true, Ordering::SeqCst);
+    terminal::leave_alone();
     let (written, wait) = mpsc::channel::<()>();
     let watch = move || {
         if wait.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {

@@ -10,8 +10,8 @@ use crossterm::{Command, cursor, event, execute, style, terminal};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
+use super::alert;
 use super::frame::FrameWriter;
-use super::{alert, panics};
 
 /// The terminal as the screens draw on it.
 pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
@@ -21,6 +21,9 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Whether the terminal is ours now: giving it back twice, from a panic and from the end of the program, must do nothing.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether it is not taken again: the message of a panic stands there.
+static LEFT_ALONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether the window has a title of ours.
 static TITLED: AtomicBool = AtomicBool::new(false);
@@ -103,7 +106,7 @@ pub(super) fn enter(mouse: bool) -> io::Result<()> {
     // The palette is resolved by the theme: left to itself, NO_COLOR would take bold and reverse away, and with them
     // the selection.
     style::force_color_output(true);
-    if panics::happened() {
+    if LEFT_ALONE.load(Ordering::SeqCst) {
         return Ok(());
     }
     // Where raw mode is believed to be on, turning it on does nothing.
@@ -116,6 +119,11 @@ pub(super) fn enter(mouse: bool) -> io::Result<()> {
         execute!(out, ReportMouse)?;
     }
     Ok(())
+}
+
+/// From now on the terminal is not taken again.
+pub(super) fn leave_alone() {
+    LEFT_ALONE.store(true, Ordering::SeqCst);
 }
 
 /// Whether the terminal is ours.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::conninfo::PasswordOrigin;
+use super::secret::PasswordOrigin;
 
 /// A connection string, flag or variable that cannot be understood or followed. No password is ever in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -28,6 +28,8 @@ pub mod conninfo;
 pub mod error;
 mod message;
 mod refusal;
+mod secret;
+mod socket;
 mod tls;
 
 pub use backoff::Backoff;

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use super::Choice;
-use super::lines::field;
+use super::labelled::field;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::{Owner, RowId};
 use crate::model::Text;

@@ -1,7 +1,8 @@
 //! What a dialog says.
 
 use super::Dialog;
-use super::order::Kind;
+use super::kind::Kind;
+use super::labelled::field;
 use crate::app::detail::wrapped;
 use crate::app::line::{Line, Tone};
 use crate::model::plan::{ActionPlan, Caution, PlannedTarget, Refused, Verb};
@@ -66,10 +67,6 @@ impl Dialog {
         lines.extend(hidden(self.plan.hidden, self.order.kind.one()));
         lines
     }
-}
-
-pub(super) fn field(label: &str, text: impl Into<String>, tone: Tone) -> Line {
-    Line::new().with(format!("{label:<7} "), Tone::Dim).with(text, tone)
 }
 
 fn change(row: &PlannedTarget) -> Option<Line> {

@@ -6,7 +6,9 @@
 
 mod choice;
 mod here;
+mod kind;
 pub(in crate::app) mod known;
+mod labelled;
 mod lines;
 mod order;
 mod report;
@@ -20,9 +22,10 @@ use crate::model::view::View;
 
 pub use choice::Choice;
 pub use here::{help, here, is_permitted};
+pub use kind::Kind;
 pub use known::Known;
 pub use lines::width;
-pub use order::{Kind, Order};
+pub use order::Order;
 pub use report::Flight;
 pub(in crate::app) use report::summary;
 pub(in crate::app) use search::Search;

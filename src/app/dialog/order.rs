@@ -1,15 +1,11 @@
 //! What is asked for: a key that acts, and the rows it was pressed on.
 
-use super::known::Known;
-use super::search::Search;
+use super::kind::Kind;
 use crate::app::commands::CommandId;
 use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
-use crate::model::lease::LeaseId;
-use crate::model::plan::{self, ActionPlan, Ask, Confirm, PlanContext, Scope, Verb};
-use crate::model::systems::TextId;
-use crate::model::task::{TaskId, TaskRow, TaskState};
-use crate::model::work_queue::ItemId;
+use crate::model::plan::{self, ActionPlan, Confirm, PlanContext, Scope, Verb};
+use crate::model::task::{TaskRow, TaskState};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -26,57 +22,6 @@ pub struct Order {
     pub kind: Kind,
     /// The row that was selected had just gone: whoever goes on typing may mean that one, so `y` is not enough.
     pub by_name: bool,
-}
-
-/// To what something is to be done.
-#[derive(Debug, Clone)]
-pub enum Kind {
-    /// To sessions.
-    Sessions(Ask),
-    /// To executions of tasks.
-    Executions(Box<Search>),
-    /// To executions in a published log.
-    Published(Vec<(TaskId, Option<i64>)>),
-    /// To leases.
-    Leases(Vec<LeaseId>),
-    /// To tasks.
-    Tasks(Vec<TaskId>),
-    /// To items of the work queue.
-    Items(Vec<ItemId>),
-    /// To jobs of other systems.
-    Jobs(Vec<TextId>),
-    /// To leases of other systems.
-    OtherLeases(Vec<TextId>),
-    /// To blockers that are known: nothing is asked of the server.
-    Known(Box<Known>),
-}
-
-impl Kind {
-    /// What one is called.
-    pub(super) const fn one(&self) -> &'static str {
-        match self {
-            Self::Sessions(_) => "session",
-            Self::Executions(_) | Self::Published(_) => "execution",
-            Self::Leases(_) | Self::OtherLeases(_) => "lease",
-            Self::Tasks(_) => "task",
-            Self::Items(_) => "item",
-            Self::Jobs(_) => "job",
-            Self::Known(_) => "blocker",
-        }
-    }
-
-    /// What several are called.
-    pub(super) const fn noun(&self) -> &'static str {
-        match self {
-            Self::Sessions(_) => "sessions",
-            Self::Executions(_) | Self::Published(_) => "executions",
-            Self::Leases(_) | Self::OtherLeases(_) => "leases",
-            Self::Tasks(_) => "tasks",
-            Self::Items(_) => "items",
-            Self::Jobs(_) => "jobs",
-            Self::Known(_) => "blockers",
-        }
-    }
 }
 
 /// `U ends a lease; this is a session: K ends it`.

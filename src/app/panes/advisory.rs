@@ -6,7 +6,7 @@ use super::definition::{Basis, Definition, Total};
 use super::facts::Fact;
 use super::locks::{self, KEY_HELP, LOCK_HELP, Locks, MODE_HELP, WAITERS_HELP};
 use super::words::{DB, PID, WHO_HELP};
-use super::{Value, chains, lock_order};
+use super::{Value, lock_order, party};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::lock::LockType;
@@ -50,8 +50,8 @@ static COLUMNS: Columns<Locks> = Columns {
         Column::sorted(
             ("STATE", "holder", "what the session that holds it does"),
             (12, 0),
-            |lock, context, _| chains::root_state(context, locks::party(lock), 40),
-            |lock, context| chains::state_value(context, locks::party(lock)),
+            |lock, context, _| party::root_state(context, locks::party(lock), 40),
+            |lock, context| party::state_value(context, locks::party(lock)),
         ),
     ],
     others: &[],

@@ -131,5 +131,5 @@ fn locks_read<'a>(context: &Context<'a>) -> Read<'a> {
 
 /// The process id, where it is about one.
 fn label_of(_: &Context<'_>, id: RowId) -> String {
-    crate::app::page::pid_of(id).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
+    crate::app::subject::pid_of(id).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
 }

@@ -1,7 +1,7 @@
 //! A row of a pane: where it is in the view, and what it is about.
 
 use super::Pane;
-use super::chains::ChainRow;
+use super::forest::ChainRow;
 use crate::model::backend::BackendId;
 use crate::model::id_generator::GeneratorId;
 use crate::model::lease::LeaseId;

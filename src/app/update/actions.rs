@@ -2,10 +2,11 @@
 
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
-use crate::app::page::{self, Page};
+use crate::app::page::Page;
 use crate::app::panes::jobs::detail::job;
 use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
+use crate::app::subject;
 use crate::app::{App, Origin};
 use crate::model::blame::{Group, Span};
 
@@ -131,11 +132,11 @@ impl App {
     pub(super) fn toggle_follow(&mut self) -> Update {
         let selected = self.pane(self.focus).selected.map(|id| {
             // Who follows an event wants what it is about.
-            self.context().and_then(|context| page::subject_of(&context, id)).unwrap_or(id)
+            self.context().and_then(|context| subject::subject_of(&context, id)).unwrap_or(id)
         });
         let same = self.context().is_some_and(|context| {
             let both = selected.zip(self.follow);
-            both.is_some_and(|(selected, followed)| page::same_subject(&context, selected, followed))
+            both.is_some_and(|(selected, followed)| subject::same_subject(&context, selected, followed))
         });
         self.follow = match (selected, self.follow) {
             (Some(_), Some(_)) if same => None,
@@ -257,7 +258,7 @@ impl App {
             RowId::Episode(number) => {
                 Some(context.as_ref()?.view.blame.episode(number)?.pid).filter(|pid| *pid != 0)
             }
-            _ => page::holder_of(context.as_ref()?, *id),
+            _ => subject::holder_of(context.as_ref()?, *id),
         };
         let mut pids: Vec<String> = chosen.iter().filter_map(pid).map(|pid| pid.to_string()).collect();
         let mut seen = std::collections::BTreeSet::new();

@@ -11,6 +11,7 @@ use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, FindingId, Page};
 use crate::app::panes::{Pane, RowId};
+use crate::app::subject;
 use crate::keys::Key;
 use crate::model::finding::Finding;
 use crate::model::plan::{self, ActionPlan, Change, PlanContext, RecoveryPlan, Report, TargetKind};
@@ -141,7 +142,7 @@ impl App {
             return None;
         }
         self.with_pane(pane, |state, context| {
-            state.shown(context).filter_map(|id| page::party_of(context, id)).collect()
+            state.shown(context).filter_map(|id| subject::party_of(context, id)).collect()
         })
     }
 

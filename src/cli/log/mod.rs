@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tracing::level_filters::LevelFilter;
 
-use super::args::{Cli, Command};
 pub(super) use file::Log;
 
 const HELP: &str = "Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and \
@@ -26,29 +25,6 @@ pub struct LogArgs {
     /// Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and nothing in quotes is in it.
     #[arg(long = "log", id = "own_log", value_name = "FILE", help = HELP, help_heading = "Options")]
     pub file: Option<PathBuf>,
-}
-
-impl Cli {
-    /// The file of the log, before or behind the command; none where none is wanted.
-    ///
-    /// # Errors
-    /// In one line: the command has no log of that kind.
-    pub fn log_file(&self) -> Result<Option<&Path>, String> {
-        let outer = self.log.file.as_deref();
-        let inner = match &self.command {
-            Some(Command::Demo(demo)) => demo.log.file.as_deref(),
-            Some(Command::Snapshot(snapshot)) => snapshot.log.file.as_deref(),
-            Some(Command::Check(check)) => check.log.file.as_deref(),
-            Some(Command::Recover(recover)) => recover.log.file.as_deref(),
-            Some(Command::Record(record)) => record.log.file.as_deref(),
-            Some(_) if outer.is_some() => {
-                let for_whom = "the dashboard, demo, snapshot, check, recover and record";
-                return Err(format!("--log is for {for_whom}"));
-            }
-            None | Some(_) => None,
-        };
-        Ok(inner.or(outer))
-    }
 }
 
 /// How much is written, as the variable has it.

@@ -24,9 +24,9 @@ use std::process::ExitCode;
 
 use super::adapters::AdaptersCommand;
 use super::args::{Cli, Command, ConfigCommand};
-use super::check::is_check;
 use super::log;
 use super::output;
+use super::plugin::is_check;
 use super::schema::SchemaCommand;
 use super::session;
 use super::settings::{Context, Settings, SettingsError, meant};

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 
 use super::tally::Found;
 use crate::demo::Audience;
-use crate::demo::tasks::Orders;
+use crate::demo::workers::Orders;
 use crate::schema::SchemaName;
 use pg_connect::conninfo::ConnInfo;
 

@@ -12,7 +12,7 @@ use super::crowd::{Act, Crowd};
 use super::game::{Game, Place};
 use super::tally::{Found, Tally};
 use crate::demo::random::Random;
-use crate::demo::tasks::TasksError;
+use crate::demo::workers::TasksError;
 use crate::locks::call::CallError;
 use crate::locks::snowflake::{Generator, Snowflake, SnowflakeError};
 

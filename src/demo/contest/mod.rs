@@ -24,7 +24,7 @@ pub(super) use tally::Found;
 
 use tokio_postgres::Client;
 
-use super::tasks::TasksError;
+use super::workers::TasksError;
 
 /// One of the systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

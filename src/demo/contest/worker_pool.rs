@@ -11,7 +11,7 @@ use super::game::Place;
 use crate::clock;
 use crate::demo::Audience;
 use crate::demo::random::Random;
-use crate::demo::tasks::{Crew, Part, TasksError};
+use crate::demo::workers::{Crew, Part, TasksError};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 

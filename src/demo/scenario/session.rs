@@ -7,7 +7,6 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::error::ScenarioError;
-use super::stage::{SCHEMA, Stage};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
@@ -30,12 +29,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Opens it, with the scenarios' schema in its search path.
-    pub(super) async fn open(stage: &Stage, info: ConnInfo) -> Result<Self, ScenarioError> {
+    /// Opens it, with this schema in its search path.
+    pub(super) async fn open(info: ConnInfo, schema: &str) -> Result<(Self, Identity), ScenarioError> {
         let client = connect(&info).await?.client;
         // In one round trip, since there may be a thousand of them.
         let hello = format!(
-            "SET search_path TO {SCHEMA}, public; SET client_min_messages TO error;
+            "SET search_path TO {schema}, public; SET client_min_messages TO error;
              SELECT pid, backend_start::text FROM pg_stat_get_activity(pg_backend_pid())"
         );
         let answer = client.simple_query(&hello).await.map_err(ScenarioError::statement(&hello))?;
@@ -48,8 +47,7 @@ impl Session {
         let refused =
             || ScenarioError::Statement { statement: hello, message: "no row about this session".to_owned() };
         let (pid, start) = row.ok_or_else(refused)?;
-        stage.enroll(Identity { pid, start });
-        Ok(Self { pid, client: Arc::new(client) })
+        Ok((Self { pid, client: Arc::new(client) }, Identity { pid, start }))
     }
 
     /// Process id of its backend.

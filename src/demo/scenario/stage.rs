@@ -85,12 +85,12 @@ impl Stage {
 
     /// Opens a session under an application name.
     pub(super) async fn session(&self, name: &str) -> Result<Session, ScenarioError> {
-        Session::open(self, self.inner.info.clone().with_application_name(name)).await
+        self.enroll(self.inner.info.clone().with_application_name(name)).await
     }
 
     /// Opens a session in another database.
     pub(super) async fn session_in(&self, database: &str, name: &str) -> Result<Session, ScenarioError> {
-        Session::open(self, self.inner.info.clone().with_dbname(database).with_application_name(name)).await
+        self.enroll(self.inner.info.clone().with_dbname(database).with_application_name(name)).await
     }
 
     /// Runs statements on the stage's own connection.
@@ -147,9 +147,11 @@ impl Stage {
         self.until("sessions to wait for a lock", question, pids).await
     }
 
-    /// Notes a session, so that it can be ended.
-    pub(super) fn enroll(&self, identity: Identity) {
+    /// Opens a session and notes it, so that it can be ended.
+    async fn enroll(&self, info: ConnInfo) -> Result<Session, ScenarioError> {
+        let (session, identity) = Session::open(info, SCHEMA).await?;
         self.roster().push(identity);
+        Ok(session)
     }
 
     /// Cancels the query of a session.

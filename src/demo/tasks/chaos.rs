@@ -8,11 +8,11 @@ use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error};
 
 use super::shared::{Shared, now};
-use super::waker::stands_still;
 use super::witness::{Moment, Stop};
 use crate::clock;
 use crate::demo::random::Random;
 use crate::demo::scenario::SCHEMA;
+use crate::demo::workers::stands_still;
 
 /// Until a lost server is tried again.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 
 use super::ground::{Ground, TASKS_SCHEMA};
-use super::orders::{Orders, Part};
 use super::play::{self, Play};
 use super::shared::Shared;
 use super::{TasksError, TasksOptions};
 use crate::demo::contest::Place;
+use crate::demo::workers::{Orders, Part};
 use crate::schema::SchemaName;
 use pg_connect::conninfo::ConnInfo;
 

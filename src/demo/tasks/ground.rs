@@ -3,10 +3,9 @@
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::error::TasksError;
-use super::orders::Plan;
 use super::witness;
 use crate::demo::scenario::SCHEMA;
+use crate::demo::workers::{Plan, TasksError};
 use crate::schema::{self, SchemaError, SchemaName};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;

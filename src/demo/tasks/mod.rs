@@ -5,33 +5,24 @@ mod chaos;
 pub mod child;
 mod claim;
 mod count;
-mod crew;
-mod error;
 mod ground;
-mod names;
-mod orders;
-mod plan;
 mod play;
 mod recovery;
 mod shared;
 mod summary;
-mod waker;
 mod witness;
 
 pub use claim::Claim;
-pub(super) use crew::Crew;
-pub use error::TasksError;
 pub use ground::TASKS_SCHEMA;
-pub(super) use orders::{Orders, Part};
 pub use play::Play;
 pub use summary::{Outcome, Summary};
 
 use std::path::PathBuf;
 
-use orders::Plan;
-
 use super::Audience;
 use super::contest::Contest;
+use super::workers::Plan;
+pub use super::workers::TasksError;
 
 /// Seconds that an execution whose key is free is left alone, before they are scaled; and the least that is left of them.
 const GRACE: f64 = 30.0;

@@ -5,10 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio_postgres::Client;
 
 use super::TasksOptions;
-use super::crew::Crew;
 use super::ground::Ground;
-use super::orders::{Orders, Plan};
 use super::witness::{Moment, NOW, Stop};
+use crate::demo::workers::{Crew, Orders, Plan};
 use pg_connect::connect::connect;
 
 /// What the parts of a play share.

@@ -253,29 +253,3 @@ pub struct Report {
     /// What went wrong beside it, such as a record that could not be written.
     pub notes: Vec<String>,
 }
-
-/// What the role of the connection may do and see. Looked up once for each connection.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a right of its own")]
-pub struct Rights {
-    /// The role.
-    pub role: Text,
-    /// The server's `server_version_num`.
-    pub version_num: u32,
-    /// May do everything.
-    pub superuser: bool,
-    /// Sees everybody's activity.
-    pub read_all_stats: bool,
-    /// May signal everybody's sessions but those of superusers.
-    pub signal_backend: bool,
-    /// May signal autovacuum workers (from 18 on; before only a superuser may).
-    pub signal_autovacuum: bool,
-    /// The roles whose privileges it has, itself included, sorted: it may signal their sessions and see their activity.
-    pub member_of: Vec<Text>,
-    /// The roles that are superusers, sorted: their sessions only a superuser may signal.
-    pub superusers: Vec<Text>,
-    /// There are more of either than were read: then it is the server that knows.
-    pub partial: bool,
-    /// Some role's privileges are not its own by being granted that role alone: it is `NOINHERIT`, or the grant is without.
-    pub no_inherit: bool,
-}

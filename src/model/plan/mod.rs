@@ -25,7 +25,7 @@ mod tests;
 mod verb;
 
 pub use act::{
-    ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Outcome, PublishedTarget, Report, Rights, Target,
+    ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Outcome, PublishedTarget, Report, Target,
     TargetKind, TargetResult, TaskTarget,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
@@ -43,3 +43,5 @@ pub use seen::{Client, Seen, SessionTarget};
 pub use session::AlsoEnded;
 pub use signal::{sessions, with_offers};
 pub use verb::Verb;
+
+pub use super::rights::Rights;

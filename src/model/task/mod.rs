@@ -6,6 +6,7 @@
 mod board;
 mod evidence;
 mod key;
+mod look;
 mod name;
 mod rows;
 mod state;

@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::find::{Found, found_in, statement};
+use super::find::{found_in, statement};
+use super::found::Found;
 use super::frame::{Filled, source, zone};
 use crate::model::adapter::{Action, ActionKind, Adapter, Value, Values};
 use crate::model::lock_key::LockKey;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::find::{Found, FoundTable};
+use super::found::{Found, FoundTable};
 use crate::model::Text;
 
 /// Queues of a schema that are read, of systems that have a table for each.

@@ -4,83 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use locktop_tasks::sql::{fill, without_comments};
-use locktop_tasks::trust::remedy;
 use postgres_protocol::escape::escape_literal;
 use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::each::{Places, at_most, with_common};
+use super::found::{Found, FoundTable};
 use crate::model::Text;
-use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
+use crate::model::adapter::{Adapter, Need, TableName};
 use crate::pg::decode::value::text;
 use crate::pg::poll::raw;
 use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
 use crate::pg::sql;
 use crate::pg::trust::TrustedOwners;
-use crate::text::count;
-
-/// A table that may be one of theirs: a row of `assets/sql/adapters_find.sql`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is something of its own, as the query tells it")]
-pub(super) struct FoundTable {
-    pub(super) oid: u32,
-    pub(super) schema: String,
-    pub(super) name: String,
-    /// `relkind`.
-    kind: String,
-    is_temporary: bool,
-    /// Who owns it, a part of it or its schema, and is not trusted.
-    stranger: Option<String>,
-    /// The part of it that is his, where it is one alone.
-    strange_part: Option<String>,
-    /// OIDs of the parts of a partitioned one.
-    pub(super) parts: Vec<u32>,
-    /// One of them that is no ordinary table.
-    foreign_part: Option<String>,
-    /// The type of a column whose owner is not trusted.
-    strange_type: Option<StrangeType>,
-    has_usage: bool,
-    has_select: bool,
-    has_row_security: bool,
-    columns: Vec<FoundColumn>,
-}
 
 /// The tables that may be of an adapter and are not among those that were looked at: another row of it.
 #[derive(Debug, Deserialize)]
 struct LeftOut {
     adapter: String,
     left_out: u64,
-}
-
-/// A type of somebody: casts of it are his functions.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct StrangeType {
-    owner: String,
-    name: String,
-}
-
-/// A column of it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct FoundColumn {
-    name: String,
-    #[serde(rename = "type")]
-    oid: u32,
-    is_enum: bool,
-    labels: Vec<String>,
-}
-
-/// A schema in which the tables of an adapter are.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
-    pub(super) adapter: Arc<Adapter>,
-    pub(super) schema: Text,
-    /// What stands before or behind what the adapter has of the names of its tables.
-    pub(super) prefix: Text,
-    /// Its tables by the adapter's keys; those that may be missing and cannot be read are not among them.
-    pub(super) tables: BTreeMap<Text, FoundTable>,
-    /// Why nothing of it is read.
-    pub(super) refused: Option<Text>,
 }
 
 /// Looks for all adapters at once.
@@ -191,138 +134,4 @@ fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<Found> {
     let whole = places.into_iter().filter(|(_, tables)| is_whole(tables));
     let found = whole.map(|((schema, prefix), tables)| Found::of(adapter, schema, prefix, &tables));
     if adapter.has_each() { at_most(found) } else { found.collect() }
-}
-
-impl Found {
-    fn of(adapter: &Arc<Adapter>, schema: &str, prefix: &str, tables: &BTreeMap<Text, &FoundTable>) -> Self {
-        let is_optional = |key: &str| adapter.table(key).is_some_and(|rule| rule.optional);
-        let needed: Vec<&FoundTable> =
-            tables.iter().filter(|(key, _)| !is_optional(key)).map(|(_, table)| *table).collect();
-        let kept = tables.iter().filter(|(key, table)| !is_optional(key) || refusal(&[table]).is_none());
-        Self {
-            adapter: Arc::clone(adapter),
-            schema: schema.into(),
-            prefix: prefix.into(),
-            tables: kept.map(|(key, table)| (key.clone(), (*table).clone())).collect(),
-            refused: refusal(&needed),
-        }
-    }
-
-    /// What nobody has looked at: in place of an installation, to say so.
-    fn left_out(adapter: &Arc<Adapter>, number: u64) -> Self {
-        let tables = if number == 1 { "1 table".to_owned() } else { format!("{} tables", count(number)) };
-        let reason = format!(
-            "{tables} left out, since no more than 1,000 are looked at, of all systems together, those of trusted owners first"
-        );
-        Self {
-            adapter: Arc::clone(adapter),
-            schema: Text::default(),
-            prefix: Text::default(),
-            tables: BTreeMap::new(),
-            refused: Some(reason.into()),
-        }
-    }
-
-    /// What identifies it: its first table, of those that no other installation has.
-    pub(super) fn oid(&self) -> u32 {
-        let needed = || self.adapter.tables.iter().filter(|rule| !rule.optional);
-        let own = needed().find(|rule| matches!(rule.name, TableName::Begins(_)));
-        let first = own.or_else(|| needed().next());
-        first.and_then(|rule| self.tables.get(&rule.key)).map_or(0, |table| table.oid)
-    }
-
-    /// Whether it has what is needed.
-    pub(super) fn has(&self, needs: &[Need]) -> bool {
-        needs.iter().all(|need| {
-            let column = self.tables.get(&need.table).and_then(|table| table.column(&need.column));
-            column.is_some_and(|column| {
-                need.label.as_ref().is_none_or(|label| column.labels.iter().any(|other| **other == **label))
-            })
-        })
-    }
-}
-
-/// Why these tables are not read, the worst reason first.
-fn refusal(tables: &[&FoundTable]) -> Option<Text> {
-    let first =
-        |is: fn(&FoundTable) -> bool| tables.iter().find(|table| is(table)).map(|table| table.label());
-    if let Some(table) = tables.iter().find(|table| table.is_temporary || !["r", "p"].contains(&&*table.kind))
-    {
-        let what = match &*table.kind {
-            "f" => "a foreign table",
-            "v" | "m" => "a view",
-            _ => "a temporary table",
-        };
-        return Some(format!("{} is {what}, which is not read", table.label()).into());
-    }
-    if let Some((table, part)) = tables.iter().find_map(|table| Some((table, table.foreign_part.as_deref()?)))
-    {
-        let table = table.label();
-        return Some(format!("{part}, a part of {table}, is a foreign table, which is not read").into());
-    }
-    if let Some((table, stranger)) = tables.iter().find_map(|table| Some((table, table.stranger.as_deref()?)))
-    {
-        let (label, remedy) = (table.label(), remedy(stranger));
-        let what = match &table.strange_part {
-            Some(part) => format!("{part}, a part of {label},"),
-            None => label,
-        };
-        return Some(format!("{what} belongs to {stranger}, who is not trusted; {remedy}").into());
-    }
-    if let Some((table, of)) = tables.iter().find_map(|table| Some((table, table.strange_type.as_ref()?))) {
-        let (table, StrangeType { owner, name }) = (table.label(), of);
-        let remedy = remedy(owner);
-        return Some(
-            format!("a column of {table} has the type {name} of {owner}, who is not trusted; {remedy}")
-                .into(),
-        );
-    }
-    if let Some(table) = tables.iter().find(|table| !table.has_usage) {
-        let schema = crate::text::identifier(&table.schema);
-        return Some(
-            format!("no right to use schema {}; GRANT USAGE ON SCHEMA {schema} would help", table.schema)
-                .into(),
-        );
-    }
-    let unreadable: Vec<String> =
-        tables.iter().filter(|table| !table.has_select).map(|table| table.quoted()).collect();
-    if let Some(table) = first(|table| !table.has_select) {
-        let all = unreadable.join(", ");
-        return Some(format!("no right to read {table}; GRANT SELECT ON {all} would help").into());
-    }
-    let secured = first(|table| table.has_row_security)?;
-    Some(format!("row security is in force on {secured}: only its owner, or a role with BYPASSRLS, sees what is in it").into())
-}
-
-impl FoundTable {
-    /// `schema.table` for people.
-    pub(super) fn label(&self) -> String {
-        format!("{}.{}", self.schema, self.name)
-    }
-
-    /// The same as SQL that people may run.
-    fn quoted(&self) -> String {
-        let quoted = crate::text::identifier;
-        let plain = |name: &str| {
-            let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-            if is_plain { name.to_owned() } else { quoted(name) }
-        };
-        format!("{}.{}", plain(&self.schema), plain(&self.name))
-    }
-
-    pub(super) fn is_partitioned(&self) -> bool {
-        self.kind == "p"
-    }
-
-    fn column(&self, name: &str) -> Option<&FoundColumn> {
-        self.columns.iter().find(|column| column.name == name)
-    }
-
-    /// Whether it has all columns of a rule, each of its kind.
-    fn fits(&self, rule: &TableRule) -> bool {
-        rule.columns.iter().all(|(name, kind)| {
-            self.column(name).is_some_and(|column| ColumnKind::of(column.oid, column.is_enum) == Some(*kind))
-        })
-    }
 }

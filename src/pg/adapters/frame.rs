@@ -7,7 +7,7 @@ use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
 use super::decode::CHARACTERS;
-use super::find::{Found, FoundTable};
+use super::found::{Found, FoundTable};
 use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Value, ValueKind};
 use crate::pg::sql;
 use crate::pg::trust::MARK;

@@ -6,9 +6,11 @@
 //! only then may it run: in one message each, which is one transaction, read-only, with the tables locked and looked at again.
 
 mod act;
+mod ask;
 mod decode;
 mod each;
 mod find;
+mod found;
 mod frame;
 pub mod gate;
 mod reader;

@@ -7,9 +7,9 @@ use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::escape_literal;
 use tokio_postgres::Client;
 
-use super::find::Found;
+use super::ask::asked;
+use super::found::Found;
 use super::frame::{Filled, source, statement_name, zone};
-use super::survey::asked;
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Rehearsal, Value};
 use crate::pg::scope::Scope;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
 
-use super::error::{RedisFault, TlsTrouble};
+use super::error::TlsTrouble;
+use super::fault::RedisFault;
 use super::tls;
 use super::url::RedisUrl;
 

@@ -2,9 +2,11 @@
 
 mod connect;
 mod error;
+mod fault;
 mod tls;
 mod url;
 
 pub use connect::{Command, Connection, Reply};
-pub use error::{RedisFault, RedisUrlError, TlsTrouble};
+pub use error::{RedisUrlError, TlsTrouble};
+pub use fault::RedisFault;
 pub use url::RedisUrl;

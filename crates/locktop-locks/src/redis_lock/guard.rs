@@ -3,66 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::claim::{Armed, count};
 use super::error::Lost;
-use super::member::Member;
 use super::quorum;
-use super::servers::{Votes, count};
 use super::watchdog::{self, State};
 use locktop_base::clock;
-
-/// A value that is, or may be, set under a key.
-#[derive(Debug)]
-pub(super) struct Claim {
-    pub(super) members: Arc<[Member]>,
-    pub(super) key: String,
-    pub(super) value: String,
-}
-
-impl Claim {
-    async fn release(&self) -> Votes {
-        self.ask(|member, claim| member.release(&claim.key, &claim.value)).await
-    }
-}
-
-/// Takes the value back in the background when it is dropped.
-#[derive(Debug)]
-pub(super) struct Armed {
-    claim: Arc<Claim>,
-    armed: bool,
-}
-
-impl Armed {
-    pub(super) fn new(claim: Claim) -> Self {
-        Self { claim: Arc::new(claim), armed: true }
-    }
-
-    pub(super) fn claim(&self) -> &Arc<Claim> {
-        &self.claim
-    }
-
-    /// Takes the value back from all servers. When this future is dropped that goes on in the background.
-    pub(super) async fn release(mut self) -> Votes {
-        let votes = self.claim.release().await;
-        self.armed = false;
-        votes
-    }
-}
-
-impl Drop for Armed {
-    fn drop(&mut self) {
-        // Without a runtime the value goes with its term.
-        if self.armed
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let claim = Arc::clone(&self.claim);
-            runtime.spawn(async move { claim.release().await });
-        }
-    }
-}
 
 /// What became of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +60,7 @@ impl Guard {
     /// The value that is set under the key.
     #[must_use]
     pub fn value(&self) -> &str {
-        &self.armed.claim.value
+        &self.armed.claim().value
     }
 
     /// Until when the lock is held for sure, by [`clock::since_boot`]; each renewal moves it.
@@ -153,6 +101,6 @@ impl Guard {
 
     /// Ends the renewals and leaves the key to the end of its term: nobody else gets the lock before.
     pub fn keep(mut self) {
-        self.armed.armed = false;
+        self.armed.disarm();
     }
 }

@@ -97,6 +97,7 @@
 //! }
 //! ```
 
+mod claim;
 mod error;
 mod guard;
 mod member;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-
+use super::claim::{Armed, Claim, Votes, count};
 use super::error::{Interrupted, NotAcquired, SetupError};
-use super::guard::{Armed, Claim, Guard};
-use super::member::{Member, Vote};
+use super::guard::Guard;
+use super::member::Member;
 use super::options::{LockOptions, SHORTEST_TERM, validity};
 use super::quorum;
 use super::random;
@@ -19,15 +18,6 @@ use locktop_base::clock;
 pub struct RedisLocks {
     members: Arc<[Member]>,
     options: LockOptions,
-}
-
-/// What the servers said to one question.
-#[derive(Debug, Default)]
-pub(super) struct Votes {
-    pub(super) yes: u32,
-    pub(super) no: u32,
-    /// Those that said nothing, and why.
-    pub(super) unknown: Vec<String>,
 }
 
 impl RedisLocks {
@@ -153,29 +143,6 @@ impl RedisLocks {
         }
         Err(NotAcquired::NoQuorum { key, granted: votes.yes, quorum, servers, faults: votes.unknown })
     }
-}
-
-impl Claim {
-    /// Asks all servers at the same time.
-    pub(super) async fn ask<'a, F: Future<Output = Vote>>(
-        &'a self,
-        question: impl Fn(&'a Member, &'a Claim) -> F,
-    ) -> Votes {
-        let answers = join_all(self.members.iter().map(|member| question(member, self))).await;
-        let mut votes = Votes::default();
-        for answer in answers {
-            match answer {
-                Vote::Yes => votes.yes += 1,
-                Vote::No => votes.no += 1,
-                Vote::Unknown(why) => votes.unknown.push(why),
-            }
-        }
-        votes
-    }
-}
-
-pub(super) fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::claim::{Claim, Votes, count};
 use super::error::Lost;
-use super::guard::Claim;
 use super::options::validity;
 use super::quorum;
-use super::servers::{Votes, count};
 use locktop_base::clock;
 
 /// How a lock is.

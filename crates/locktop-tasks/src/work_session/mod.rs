@@ -31,6 +31,7 @@ mod open;
 mod rights;
 mod session;
 mod source;
+mod text_column;
 mod types;
 mod worker_id;
 

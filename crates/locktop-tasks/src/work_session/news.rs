@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use super::source::Source;
+use super::source::{QUIET, Source};
 use super::types::Types;
-
-/// Where workers tell each other that nothing is left to take. Payload: seconds until that changes, or `-`; the source; the key of the types
-/// that it is about; the schema.
-pub(super) const QUIET: &str = "locktop_quiet";
 
 /// What a worker is told unasked.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,10 +6,9 @@ use futures_util::future::join_all;
 use tokio_postgres::{Client, Statement};
 
 use super::error::OpenError;
-use super::job::bytes;
-use super::news::QUIET;
 use super::rights;
-use super::source::{Source, Statements};
+use super::source::{QUIET, Source, Statements};
+use super::text_column::bytes;
 use crate::schema::{LATEST, Schema, SchemaError, State, state};
 use locktop_locks::pooler;
 use pg_connect::connect::{Listening, listen, pin};

@@ -3,8 +3,11 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
-use super::job::bytes;
-use super::news::QUIET;
+use super::text_column::bytes;
+
+/// Where workers tell each other that nothing is left to take. Payload: seconds until that changes, or `-`; the source; the key of the types
+/// that it is about; the schema.
+pub(super) const QUIET: &str = "locktop_quiet";
 
 /// Where a worker takes work from: what is due by a plan, or what waits in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,42 +1,26 @@
-//! The work on one connection, from its beginning to its end.
+//! What a worker has while it is connected, and what all that it does there shares.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
-
-use super::event::{Event, Name};
+use super::event::Event;
 use super::idle::glance_in;
-use super::look::{Poller, Pollers};
-use super::running::{Done, RunningJobs};
-use super::settle::Unwritten;
-use super::stop::{Hold, StopReason};
-use super::supervisor::quits;
-use super::upkeep::Upkeep;
+use super::pollers::{Poller, Pollers};
+use super::purges::Purges;
+use super::running::RunningJobs;
+use super::stop::Hold;
+use super::unwritten::Unwritten;
 use super::work::Work;
 use super::{Options, Summary};
-use crate::work_session::{News, SessionError, Source, WorkSession};
+use crate::work_session::{News, SessionError, WorkSession};
 use locktop_base::clock;
 
 /// Between two attempts at what the server refused.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
-/// From when everything was told to stop: the work has half of it, and the rest is for ends that the server refuses to write.
-const LAST: Duration = Duration::from_secs(10);
-/// How long the server may take to hear our goodbye.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How it ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// Told to quit, and all is settled.
-    Quit,
-    /// The connection is of no more use, and why.
-    Lost(String),
-}
 
 /// How far it is with ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Working,
     /// Nothing new; what still runs then is stopped.
     Quitting(Instant),
@@ -44,6 +28,7 @@ enum Stage {
     Stopping(Instant),
 }
 
+/// A worker and its connection.
 pub(super) struct Connected<'a, W> {
     pub(super) options: &'a Options,
     pub(super) session: WorkSession,
@@ -55,174 +40,47 @@ pub(super) struct Connected<'a, W> {
     /// When to ask what is due, whatever was told.
     pub(super) glance_at: Instant,
     /// When to look who waits for locks, if at all.
-    observe_at: Option<Instant>,
-    pub(super) upkeep: Upkeep,
+    pub(super) observe_at: Option<Instant>,
+    /// The types that it takes have been told.
+    pub(super) is_announced: bool,
+    pub(super) purges: Purges,
     pub(super) unwritten: Unwritten,
-    stage: Stage,
+    pub(super) stage: Stage,
     /// Whether the session may hold keys of tasks that it does not run.
     pub(super) untidy: bool,
     /// What the server last refused, of each kind of thing, so that it is said once.
     refused: HashMap<&'static str, String>,
 }
 
-/// Works until the connection ends, or there is nothing left to do after `quit`.
-pub(super) async fn work<W: Work>(
-    options: &Options,
-    session: WorkSession,
-    running_jobs: &mut RunningJobs<W>,
-    quit: &mut watch::Receiver<bool>,
-    summary: &mut Summary,
-) -> End {
-    let now = clock::monotonic();
-    let mut ended = session.ended();
-    let mut shift = Connected {
-        options,
-        session,
-        running_jobs,
-        summary,
-        hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
-        pollers: Pollers::new(&options.sources, now),
-        heartbeat_at: now,
-        glance_at: now + glance_in(true),
-        observe_at: options.observe_locks.map(|_| now),
-        upkeep: Upkeep::new(options.purge, now),
-        unwritten: Unwritten::new(now),
-        stage: Stage::Working,
-        untidy: false,
-        refused: HashMap::new(),
-    };
-    let outcome = shift.run(&mut ended, quit).await;
-    for job in shift.unwritten.jobs() {
-        shift.summary.not_counted += 1;
-        let reason = "the session ended before the server took it".to_owned();
-        options.report.tell(&Event::NotWritten { job: Name::from(job), reason });
-    }
-    match outcome {
-        Ok(()) => {
-            shift.session.close(SHUTDOWN_TIMEOUT).await;
-            End::Quit
+impl<'a, W> Connected<'a, W> {
+    pub(super) fn new(
+        options: &'a Options,
+        session: WorkSession,
+        running_jobs: &'a mut RunningJobs<W>,
+        summary: &'a mut Summary,
+    ) -> Self {
+        let now = clock::monotonic();
+        Self {
+            options,
+            session,
+            running_jobs,
+            summary,
+            hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
+            pollers: Pollers::new(&options.sources, now),
+            heartbeat_at: now,
+            glance_at: now + glance_in(true),
+            observe_at: options.observe_locks.map(|_| now),
+            is_announced: false,
+            purges: Purges::new(options.purge, now),
+            unwritten: Unwritten::new(now),
+            stage: Stage::Working,
+            untidy: false,
+            refused: HashMap::new(),
         }
-        // Dropped, it ends at once: there is no time to lose for telling the work.
-        Err(error) => End::Lost(error.to_string()),
     }
-}
-
-/// What there is to do next.
-enum Next {
-    Lost(String),
-    Quit,
-    Heartbeat,
-    Done(Box<Done>),
-    Retry,
-    Stop,
-    Observe,
-    Purge,
-    Glance,
-    Look(Source),
-    News(News),
 }
 
 impl<W: Work> Connected<'_, W> {
-    /// The error is always that the session is lost.
-    async fn run(
-        &mut self,
-        ended: &mut watch::Receiver<Option<String>>,
-        quit: &mut watch::Receiver<bool>,
-    ) -> Result<(), SessionError> {
-        self.announce().await?;
-        loop {
-            let written = self.unwritten.is_empty() || self.is_over();
-            if self.stage != Stage::Working && self.running_jobs.running() == 0 && written {
-                return Ok(());
-            }
-            match self.next(ended, quit).await {
-                Next::Lost(reason) => return Err(SessionError::Lost(reason)),
-                Next::Quit => {
-                    self.stage = Stage::Quitting(clock::monotonic() + self.options.grace);
-                    self.options.report.tell(&Event::ShuttingDown { running: self.running_jobs.running() });
-                }
-                Next::Stop => {
-                    self.stage = Stage::Stopping(clock::monotonic() + LAST);
-                    self.running_jobs.stop_all(&StopReason::ShutDown);
-                }
-                Next::Heartbeat => self.heartbeat().await?,
-                Next::Done(done) => self.done(*done).await?,
-                Next::Retry => self.retry().await?,
-                Next::Observe => self.observe().await?,
-                Next::Purge => self.purge().await?,
-                Next::Glance => self.glance().await?,
-                Next::Look(source) => self.look(source).await?,
-                Next::News(news) => self.hear(news),
-            }
-        }
-    }
-
-    async fn next(
-        &mut self,
-        ended: &mut watch::Receiver<Option<String>>,
-        quit: &mut watch::Receiver<bool>,
-    ) -> Next {
-        let works = self.stage == Stage::Working;
-        let is_idle = !Source::ALL
-            .into_iter()
-            .any(|source| self.running_jobs.has(source) || self.unwritten.has(source));
-        let stop_at = match self.stage {
-            Stage::Quitting(at) => Some(at),
-            Stage::Working | Stage::Stopping(_) => None,
-        };
-        let unwritten = !self.unwritten.is_empty();
-        let (running, free) = (self.running_jobs.running() > 0, self.running_jobs.free() > 0);
-        let (look, takes) = (self.pollers.next(), works && free && !self.running_jobs.is_losing());
-        tokio::select! {
-            biased;
-            reason = lost(ended) => Next::Lost(reason),
-            () = quits(quit), if works => Next::Quit,
-            () = at(Some(self.heartbeat_at)), if running || unwritten => Next::Heartbeat,
-            done = self.running_jobs.next() => Next::Done(Box::new(done)),
-            () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
-            () = at(stop_at) => Next::Stop,
-            () = at(self.observe_at), if works => Next::Observe,
-            () = at(Some(self.glance_at)), if takes => Next::Glance,
-            // Before the news: whoever sends them without end does not keep us from looking.
-            source = turn(look), if takes => Next::Look(source),
-            // After the looks: what is due comes first. Heartbeats of what runs are not kept waiting for it.
-            () = at(self.upkeep.purge_at), if works && is_idle => Next::Purge,
-            news = self.session.news() => Next::News(news),
-        }
-    }
-
-    async fn heartbeat(&mut self) -> Result<(), SessionError> {
-        let (now, asked) = (clock::monotonic(), clock::since_boot());
-        self.heartbeat_at = now + self.options.heartbeat;
-        for source in Source::ALL {
-            if !self.running_jobs.has(source) && !self.unwritten.has(source) {
-                continue;
-            }
-            match self.session.heartbeat(source).await {
-                Ok(ours) => self.running_jobs.keep(source, &ours),
-                Err(error) => {
-                    self.heartbeat_at = clock::monotonic() + RETRY.min(self.options.heartbeat);
-                    return self.refused("a heartbeat", error);
-                }
-            }
-        }
-        // After that: nothing that is lost may be confirmed.
-        self.hold.confirm(asked);
-        self.accepted("a heartbeat");
-        self.tidy().await
-    }
-
-    async fn observe(&mut self) -> Result<(), SessionError> {
-        const WHAT: &str = "observing lock waits";
-        let began = clock::monotonic();
-        self.observe_at = self.options.observe_locks.map(|pause| began + pause);
-        match self.session.observe_lock_waits().await {
-            Ok(_) => self.accepted(WHAT),
-            Err(error) => self.refused(WHAT, error)?,
-        }
-        Ok(())
-    }
-
     /// Gives back the keys of tasks that are not run here. Where nothing is, the end of the session does the same.
     pub(super) async fn tidy(&mut self) -> Result<(), SessionError> {
         if !self.untidy {
@@ -269,28 +127,5 @@ impl<W: Work> Connected<'_, W> {
     /// It did that.
     pub(super) fn accepted(&mut self, what: &'static str) {
         self.refused.remove(what);
-    }
-}
-
-/// Returns when the connection has ended.
-async fn lost(ended: &mut watch::Receiver<Option<String>>) -> String {
-    let reason = ended.wait_for(Option::is_some).await;
-    reason.ok().and_then(|reason| reason.clone()).unwrap_or_else(|| "it was closed".to_owned())
-}
-
-/// Returns at that time; never without one.
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time.into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Returns when it is that source's turn; never where there is none.
-async fn turn(look: Option<(Source, Instant)>) -> Source {
-    at(look.map(|(_, time)| time)).await;
-    match look {
-        Some((source, _)) => source,
-        None => std::future::pending().await,
     }
 }

@@ -24,12 +24,16 @@ mod event;
 mod idle;
 mod log;
 mod look;
+mod pollers;
+mod purges;
 mod running;
 mod settle;
 mod stop;
 mod supervisor;
+mod unwritten;
 mod upkeep;
 mod work;
+mod work_loop;
 
 use std::time::Duration;
 
@@ -93,7 +97,7 @@ impl Options {
             concurrency: 1,
             heartbeat: Duration::from_secs(5),
             observe_locks: None,
-            purge: Some(upkeep::EVERY),
+            purge: Some(purges::EVERY),
             grace: Duration::from_secs(10),
             report: Report::nowhere(),
         }

@@ -1,52 +1,13 @@
 //! Writing down how work ended.
 
-use std::time::{Duration, Instant};
-
 use super::connected::{Connected, RETRY};
 use super::event::{Event, Name};
 use super::running::Done;
 use super::stop::StopReason;
+use super::unwritten::Settle;
 use super::work::{Work, WorkError};
 use crate::work_session::{Finish, Job, SessionError, Source};
 use locktop_base::clock;
-
-/// An end that is to be written down.
-#[derive(Debug)]
-enum Settle {
-    /// After so long.
-    Finish(Finish, Duration),
-    GiveBack,
-}
-
-/// Ends that the server refused to write down, for another attempt.
-#[derive(Debug)]
-pub(super) struct Unwritten {
-    ends: Vec<(Job, Settle)>,
-    at: Instant,
-}
-
-impl Unwritten {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { ends: Vec::new(), at: now }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// When to try again.
-    pub(super) fn at(&self) -> Instant {
-        self.at
-    }
-
-    pub(super) fn has(&self, source: Source) -> bool {
-        self.jobs().any(|job| job.source == source)
-    }
-
-    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
-        self.ends.iter().map(|(job, _)| job)
-    }
-}
 
 impl<W: Work> Connected<'_, W> {
     pub(super) async fn done(&mut self, done: Done) -> Result<(), SessionError> {
@@ -80,7 +41,7 @@ impl<W: Work> Connected<'_, W> {
         if let Err(error) = self.write(&job, &settle).await {
             let SessionError::Refused { message: reason, .. } = error else { return Err(error) };
             self.options.report.tell(&Event::NotWritten { job: Name::from(&job), reason });
-            self.unwritten.at = clock::monotonic() + RETRY;
+            self.unwritten.retry_at(clock::monotonic() + RETRY);
             self.unwritten.ends.push((job, settle));
         }
         self.tidy().await
@@ -102,7 +63,7 @@ impl<W: Work> Connected<'_, W> {
             }
         }
         self.unwritten.ends.extend(left);
-        self.unwritten.at = clock::monotonic() + RETRY;
+        self.unwritten.retry_at(clock::monotonic() + RETRY);
         self.tidy().await
     }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::connected::{self, End};
 use super::event::Event;
 use super::idle::part_of;
 use super::running::RunningJobs;
 use super::stop::StopReason;
 use super::work::Work;
+use super::work_loop::{self, End, quits};
 use super::{Options, Summary, WorkerError};
 use crate::schema::Schema;
 use crate::work_session::{OpenError, WorkSession};
@@ -53,7 +53,7 @@ impl<W: Work> Supervisor<W> {
             self.options.report.tell(&Event::Connected { pid: session.pid(), types });
             self.said.clear();
             let began = clock::monotonic();
-            let end = connected::work(
+            let end = work_loop::work(
                 &self.options,
                 session,
                 &mut self.running_jobs,
@@ -147,10 +147,4 @@ impl<W: Work> Supervisor<W> {
             self.summary.stopped += 1;
         }
     }
-}
-
-/// Returns when the worker is to end.
-pub(super) async fn quits(quit: &mut watch::Receiver<bool>) {
-    // Whoever could have told is gone: that is an end too.
-    let _ = quit.wait_for(|quit| *quit).await;
 }

@@ -4,8 +4,8 @@ use tokio_postgres::CancelToken;
 
 use super::super::auth_watch::{AuthWatch, Watched};
 use super::super::conninfo::RequireAuth;
+use super::super::socket::Address;
 use super::super::tls::Connector;
-use super::socket::Address;
 
 /// Cancels what a connection is doing, over the same way on which that came about: with the same TLS, to the same address.
 #[derive(Clone)]

@@ -10,8 +10,8 @@ mod cancel;
 mod diagnose;
 mod listen;
 mod notifications;
+mod open;
 mod path;
-mod socket;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
@@ -22,13 +22,14 @@ use tokio_postgres::tls::TlsConnect;
 use super::auth_watch::Watched;
 use super::conninfo::{ConnInfo, Endpoint, Host, SessionAttrs, SslMode};
 use super::error::ConnectError;
+use super::socket::Socket;
 use super::tls::{Connector, Stage};
-use attempt::{Attempt, Failure, within};
+use attempt::Attempt;
 pub use cancel::Canceller;
 pub use listen::{Listening, listen};
 pub use notifications::{Notification, Notifications, Received};
+use open::{Failure, within};
 pub use path::{SearchPath, pin};
-pub(crate) use socket::Socket;
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::secret::Secret;
+use super::super::secret::Secret;
 
 /// Where servers put their socket when nobody says otherwise: Debian's and Red Hat's directory (often the same),
 /// then that of PostgreSQL's own builds.

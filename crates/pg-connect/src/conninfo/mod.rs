@@ -4,14 +4,15 @@
 //! defaults. What libpq does and this does not is refused by name, never left out in silence.
 
 mod endpoint;
+mod gather;
 mod key_value;
 mod nearest;
 mod parameter;
 mod password_file;
 mod require_auth;
 mod resolve;
-mod secret;
 mod service;
+mod settings;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -23,14 +24,15 @@ use std::time::Duration;
 
 pub use endpoint::{Endpoint, Host};
 pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
+pub use gather::{has_password, is_connection_string};
 pub use nearest::{is_nearly, nearest};
 pub(super) use require_auth::{AuthMethod, RequireAuth};
-pub use secret::{PasswordOrigin, Secret};
-pub use sources::{Flags, Sources, has_password, is_connection_string};
+pub use sources::{Flags, Sources};
 pub use tls_options::SslMode;
 pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersion};
 
 use super::error::ConnInfoError;
+pub use super::secret::{PasswordOrigin, Secret};
 
 /// How long a connection may take where nobody says otherwise.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

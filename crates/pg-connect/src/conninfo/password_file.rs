@@ -6,7 +6,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::secret::Secret;
+use super::super::secret::Secret;
 
 /// The lines of a password file.
 #[derive(Debug, Default)]

@@ -6,14 +6,15 @@ use std::time::Duration;
 use tokio_postgres::config::ChannelBinding;
 
 use super::super::error::ConnInfoError;
+use super::super::secret::{PasswordOrigin, Secret};
 use super::endpoint::{Endpoint, Host};
+use super::gather::gather;
 use super::password_file::PasswordFile;
 use super::require_auth::RequireAuth;
-use super::secret::{PasswordOrigin, Secret};
-use super::sources::{Given, Origin, Settings, Sources, gather};
+use super::settings::{Given, Origin, Settings, choice, invalid, unsupported};
+use super::sources::Sources;
 use super::tls_options::TlsOptions;
 use super::{ConnInfo, DEFAULT_CONNECT_TIMEOUT, Keepalives, SessionAttrs};
-use locktop_base::text;
 
 const DEFAULT_PORT: u16 = 5432;
 
@@ -138,40 +139,6 @@ fn host(text: &str, settings: &Settings) -> Result<Host, ConnInfoError> {
         }
         Some(_) => Ok(Host::Tcp(text.to_owned())),
     }
-}
-
-pub(super) fn invalid(
-    settings: &Settings,
-    key: &'static str,
-    value: &str,
-    expected: &'static str,
-) -> ConnInfoError {
-    let origin = settings.said(key).map_or(Origin::Target, |given| given.origin.clone());
-    ConnInfoError::Invalid {
-        key,
-        value: text::one_line(value).into_owned(),
-        origin: origin.to_string(),
-        expected,
-    }
-}
-
-pub(super) fn choice<T: Copy>(
-    settings: &Settings,
-    key: &'static str,
-    expected: &'static str,
-    default: T,
-    choices: &[(&str, T)],
-) -> Result<T, ConnInfoError> {
-    let Some(Given { value, .. }) = settings.said(key) else { return Ok(default) };
-    choices
-        .iter()
-        .find(|(name, _)| name == value)
-        .map(|(_, choice)| *choice)
-        .ok_or_else(|| invalid(settings, key, value, expected))
-}
-
-pub(super) fn unsupported(setting: String, origin: &Origin) -> ConnInfoError {
-    ConnInfoError::Unsupported { setting, origin: origin.to_string() }
 }
 
 fn session(settings: &Settings) -> Result<SessionAttrs, ConnInfoError> {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::super::error::ConnInfoError;
 use super::key_value::is_space;
 use super::parameter;
-use super::sources::{Origin, Settings, Sources};
+use super::settings::{Origin, Settings};
+use super::sources::Sources;
 use locktop_base::text;
 
 const NAME: &str = "pg_service.conf";

@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use super::super::error::ConnInfoError;
-use super::resolve::{choice, invalid, unsupported};
-use super::secret::Secret;
-use super::sources::{Settings, Sources};
+use super::super::secret::Secret;
+use super::settings::{Settings, choice, invalid, unsupported};
+use super::sources::Sources;
 
 /// Whether TLS is used, and what of the server's certificate is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
 use super::error::TlsError;
-use super::settings::{certificates, read};
+use super::file::{certificates, read};
 use crate::conninfo::{CertMode, Secret, TlsOptions};
 
 /// Shows our certificate where there is one, and notes that the server asked.

@@ -9,6 +9,7 @@ mod chain;
 mod client;
 mod direct;
 mod error;
+mod file;
 mod kind;
 mod name;
 mod settings;
@@ -26,8 +27,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::client::Shown;
 use crate::auth_watch::{AuthWatch, Watched};
-use crate::connect::Socket;
 use crate::conninfo::{CertMode, RequireAuth, TlsOptions};
+use crate::socket::Socket;
 pub(crate) use error::TlsError;
 
 /// How far a connection came, for the error when it fails.

@@ -1,16 +1,16 @@
 //! From what is asked of TLS to what rustls takes. All files are read anew each time.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use rustls::pki_types::CertificateRevocationListDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use rustls::{ClientConfig, SupportedProtocolVersion, version};
 use webpki::{CertRevocationList, OwnedCertRevocationList};
 
 use super::authorities::Authorities;
 use super::client::{OwnCertificate, Shown};
 use super::error::TlsError;
+use super::file::{certificates, read};
 use super::verify::Verifier;
 use crate::conninfo::{Negotiation, Roots, SslMode, TlsOptions, TlsVersion};
 
@@ -93,16 +93,6 @@ fn of_system() -> Result<Authorities, TlsError> {
     })
 }
 
-/// The certificates in a file; at least one.
-pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let text = read(file)?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    match found {
-        Ok(found) if !found.is_empty() => Ok(found),
-        _ => Err(TlsError::Empty { file: file.to_owned(), what: "certificate" }),
-    }
-}
-
 /// The lists of revoked certificates. As in libpq a file that is not there says nothing; a directory that was named has to have one.
 fn revoked(options: &TlsOptions) -> Result<Vec<CertRevocationList<'static>>, TlsError> {
     let mut lists = Vec::new();
@@ -133,14 +123,4 @@ fn lists_of(text: &[u8]) -> Result<Vec<CertRevocationList<'static>>, TlsError> {
             list.map(CertRevocationList::from).map_err(|_| TlsError::Lists)
         })
         .collect()
-}
-
-/// Reads a plain file: another may never come to its end.
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
-    let unreadable = |reason: String| TlsError::Unreadable { file: file.to_owned(), reason };
-    let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(unreadable("it is no plain file".to_owned()));
-    }
-    std::fs::read(file).map_err(|error| unreadable(error.to_string()))
 }

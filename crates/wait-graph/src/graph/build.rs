@@ -5,22 +5,12 @@ use rustc_hash::FxHashSet;
 use super::index::Index;
 use super::leaders::Leaders;
 use super::net::Net;
-use super::queue::{Entry, infer};
+use super::queue::{Draft, Entry, infer};
 use super::reach::{count, roots};
 use super::rows::{Rows, awaited};
 use super::sweep::Sweep;
 use super::{Holder, Input, Queue, WaitGraph, Waiter, cycles, edges, refine, tree};
 use crate::lock::LockModes;
-
-/// A queue while its order is being found.
-#[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) queue: Queue,
-    /// Numbers of `queue.holders`.
-    pub(super) holders: Vec<usize>,
-    /// What becomes `queue.waiters`.
-    pub(super) entries: Vec<Entry>,
-}
 
 /// Builds the graph of a scan.
 pub(super) fn build(input: Input<'_>) -> WaitGraph {

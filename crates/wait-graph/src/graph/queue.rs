@@ -1,6 +1,6 @@
 //! The order of a wait queue, which `pg_locks` does not show.
 
-use super::Waiter;
+use super::{Queue, Waiter};
 use crate::lock::LockModes;
 
 /// A process in a queue while the graph is being built.
@@ -12,6 +12,16 @@ pub(super) struct Entry {
     pub(super) own: LockModes,
     /// What will be shown of it.
     pub(super) waiter: Waiter,
+}
+
+/// A queue while its order is being found.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) queue: Queue,
+    /// Numbers of `queue.holders`.
+    pub(super) holders: Vec<usize>,
+    /// What becomes `queue.waiters`.
+    pub(super) entries: Vec<Entry>,
 }
 
 /// Puts the entries of one lock in the order in which the server has most likely queued them.

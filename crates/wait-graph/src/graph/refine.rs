@@ -6,9 +6,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::build::Draft;
 use super::index::Index;
-use super::queue::Entry;
+use super::queue::{Draft, Entry};
 use super::{Answer, Party};
 use crate::lock::LockModes;
 

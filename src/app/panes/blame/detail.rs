@@ -1,6 +1,5 @@
 //! What Enter opens on the Blame screen: who it was, what it cost, and what it had run.
 
-use super::episodes::party;
 use super::error;
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading};
@@ -57,7 +56,7 @@ fn title(count: usize) -> String {
     if count == 1 { "Its only episode".to_owned() } else { format!("The worst of {count} episodes") }
 }
 
-pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
+pub(in crate::app::panes) fn episode(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
     let moment = |at| context.day_and_time(at);
     let mut lines =
         vec![field("root", party(episode), Tone::Title), field("on", episode.lock.to_string(), Tone::Plain)];
@@ -104,6 +103,11 @@ fn listed(context: &Context<'_>, episode: &Episode) -> Line {
         .with(format!("{:>4} blocked  ", episode.sums.most), Tone::Plain)
         .with(format!("{:>7}  ", text::duration(episode.sums.seconds)), Tone::Warning)
         .with(format!("{} on {}", party(episode), episode.lock), Tone::Plain)
+}
+
+/// `4312 app@billing`
+pub(in crate::app::panes) fn party(episode: &Episode) -> String {
+    if episode.pid == 0 { episode.who.to_string() } else { format!("{} {}", episode.pid, episode.who) }
 }
 
 /// The statements that were seen in its transaction.

@@ -6,8 +6,7 @@
 //!   18m04s  ██░░░░░░░░   25%    9 migrate ALTER TABLE orders ADD COLUMN… orders           1
 //! ```
 
-mod detail;
-pub(super) mod episodes;
+pub(super) mod detail;
 
 use crate::app::context::Context;
 use crate::app::keymap::Action;
@@ -124,7 +123,7 @@ fn share(context: &Context<'_>, row: &blame::Row) -> f64 {
 }
 
 /// What is locked, where there is little room without what most begin with.
-fn lock(name: &str, room: u16) -> String {
+pub(super) fn lock(name: &str, room: u16) -> String {
     let name = fit_names(name.to_owned(), room);
     match name.strip_prefix("rows of ") {
         Some(table) if text::width(&name) > usize::from(room) => table.to_owned(),

@@ -3,8 +3,8 @@
 use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
-use crate::app::panes::chains::root_state;
 use crate::app::panes::locks::{age_words, lock_age};
+use crate::app::panes::party::root_state;
 use crate::model::lock::{Lock, LockTag};
 use crate::model::lock_key::LockKey;
 use crate::model::wait_graph::{Party, Queue};

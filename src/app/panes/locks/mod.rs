@@ -10,9 +10,10 @@ use crate::app::panes::cell::fit_names;
 use crate::app::panes::column::{Columns, Rows};
 use crate::app::panes::definition::{Basis, Definition};
 use crate::app::panes::facts::Fact;
+use crate::app::panes::party::backend_id;
 use crate::app::panes::row::{Owner, Row, RowId};
 use crate::app::panes::words::{DB, PID, QUERY, WHO};
-use crate::app::panes::{Cell, Total, Value, backends, chains, lock_order};
+use crate::app::panes::{Cell, Total, Value, backends, lock_order};
 use crate::model::lock::{Lock, LockMode, LockType};
 use crate::model::wait_graph::Party;
 
@@ -28,7 +29,7 @@ impl Rows for Locks {
 
     fn id(context: &Context<'_>, lock: &Lock) -> Option<RowId> {
         let owner = match lock.pid {
-            Some(pid) => Owner::Backend(chains::backend_id(context, pid)),
+            Some(pid) => Owner::Backend(backend_id(context, pid)),
             None => Owner::Prepared(lock.virtualtransaction),
         };
         Some(RowId::Lock(lock.tag, owner, lock.mode, lock.granted))
@@ -98,7 +99,9 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     facts,
     keys: &[Action::AllLocks],
     name: |context, id| match id {
-        RowId::Lock(tag, ..) => format!("Lock on {}", context.lock_label(&tag, crate::app::page::pid_of(id))),
+        RowId::Lock(tag, ..) => {
+            format!("Lock on {}", context.lock_label(&tag, crate::app::subject::pid_of(id)))
+        }
         _ => String::new(),
     },
     detail: |context, id, width| match id {

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use crate::demo::random::Random;
 use crate::demo::scenario::SCHEMA;
-use crate::demo::tasks::Orders;
+use crate::demo::workers::Orders;
 use crate::locks::call::CallError;
 use crate::locks::lease::{Lease, LeaseError, Request};
 use crate::schema::SchemaName;

@@ -16,7 +16,7 @@ use super::tally::{Found, Tally};
 use super::worker_pool::{Rules, WorkerPool};
 use crate::demo::Audience;
 use crate::demo::scenario::SCHEMA;
-use crate::demo::tasks::{Part, TasksError};
+use crate::demo::workers::{Part, TasksError};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 

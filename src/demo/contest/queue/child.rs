@@ -9,8 +9,7 @@ use tokio_postgres::Client;
 
 use super::producer::{Ends, Payload};
 use crate::demo::scenario::SCHEMA;
-use crate::demo::tasks::Orders;
-use crate::demo::tasks::child::options;
+use crate::demo::workers::Orders;
 use crate::worker::{self, Job, Source, Stop, Work, WorkError};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
@@ -36,7 +35,7 @@ pub(in crate::demo) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -
         }
     };
     tokio::select! {
-        outcome = worker::run(options(orders, Source::Queue)?, chores, quit) => {
+        outcome = worker::run(orders.options(Source::Queue)?, chores, quit) => {
             outcome.map(drop).map_err(|error| error.to_string())
         }
         () = lost => Err("the witness's connection was lost".to_owned()),

@@ -21,7 +21,7 @@ use super::tally::{Found, Tally};
 use super::worker_pool::{Rules, WorkerPool};
 use crate::clock;
 use crate::demo::scenario::SCHEMA;
-use crate::demo::tasks::{Part, TasksError};
+use crate::demo::workers::{Part, TasksError};
 use crate::locks::work_queue::WorkQueue;
 use pg_connect::connect::connect;
 

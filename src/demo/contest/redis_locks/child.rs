@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use crate::clock;
 use crate::demo::random::Random;
 use crate::demo::scenario::SCHEMA;
-use crate::demo::tasks::Orders;
+use crate::demo::workers::Orders;
 use crate::locks::redis_lock::{Guard, LockOptions, NotAcquired, RedisLocks};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;

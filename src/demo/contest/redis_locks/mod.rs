@@ -17,7 +17,7 @@ use super::leases::numbers;
 use super::tally::{Found, Tally};
 use super::worker_pool::{Rules, WorkerPool};
 use crate::demo::scenario::SCHEMA;
-use crate::demo::tasks::{Part, TasksError};
+use crate::demo::workers::{Part, TasksError};
 use servers::Servers;
 
 pub(super) const KEYS: [&str; 19] = [

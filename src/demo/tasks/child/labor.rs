@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval_at};
 
-use super::super::orders::Payload;
-use super::super::plan::Ends;
 use super::super::witness::{Record, TICK};
+use crate::demo::workers::{Ends, Payload};
 
 /// How work came to its end.
 #[derive(Debug, PartialEq, Eq)]

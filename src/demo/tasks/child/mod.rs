@@ -10,18 +10,13 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::orders::{Orders, Part};
 use crate::demo::contest::leases::child as leases;
 use crate::demo::contest::queue::child as queue;
 use crate::demo::contest::redis_locks::child as redis_locks;
-use crate::schema::SchemaName;
-use crate::worker::{Options, Source, WorkerId};
-use pg_connect::conninfo::ConnInfo;
+use crate::demo::workers::{Orders, Part};
 
 /// Longest that it goes on after its standard input has ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
-/// Work of minutes takes seconds here, and so is a heartbeat shorter than usual.
-const HEARTBEAT: Duration = Duration::from_millis(300);
 
 /// Works until standard input ends.
 ///
@@ -58,21 +53,6 @@ pub async fn run() -> Result<(), String> {
             until(quit, Box::pin(redis_locks::run(&orders, urls, *term, *seed))).await
         }
     }
-}
-
-/// A worker as its orders say, which takes work from one source.
-pub(in crate::demo) fn options(orders: &Orders, source: Source) -> Result<Options, String> {
-    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
-    let id: WorkerId = orders.worker.parse().map_err(|error| format!("{error}"))?;
-    Ok(Options {
-        schema: SchemaName::new(&orders.schema).map_err(|error| error.to_string())?,
-        sources: vec![source],
-        heartbeat: HEARTBEAT,
-        // The demo is over: nobody waits for what runs.
-        grace: Duration::ZERO,
-        info: info.clone().with_application_name(&orders.worker),
-        ..Options::new(info, id)
-    })
 }
 
 /// Works until it is told to end, and drops what is under way then.

@@ -2,11 +2,9 @@
 
 use tokio::sync::watch;
 
-use super::super::orders::{Orders, Payload};
-use super::super::plan::Ends;
 use super::super::witness::{ACCEPTED, REFUSED, Witness};
 use super::labor::{End, labor};
-use super::options;
+use crate::demo::workers::{Ends, Orders, Payload};
 use crate::schema::SchemaName;
 use crate::worker::{self, Job, Source, Stop, StopReason, Work, WorkError};
 use pg_connect::conninfo::ConnInfo;
@@ -15,7 +13,7 @@ pub(super) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<
     let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
     let witness = Witness::open(&info, &orders.worker, orders.process).await?;
     let lost = witness.lost();
-    let options = options(orders, Source::Tasks)?;
+    let options = orders.options(Source::Tasks)?;
     let schema = options.schema.clone();
     let chores = Chores { witness, schema, worker: orders.worker.clone() };
     tokio::select! {

@@ -6,10 +6,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-use super::super::orders::{Orders, Payload};
-use super::super::plan::Ends;
 use super::super::witness::Witness;
 use super::labor::{End, labor};
+use crate::demo::workers::{Ends, Orders, Payload};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 

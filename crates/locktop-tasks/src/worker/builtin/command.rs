@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
 
 use self::output::Output;
-use super::{Job, Source, WorkError, payload, timed_out};
+use super::{Job, Source, WorkError, fields, timed_out};
 use std::os::unix::process::ExitStatusExt;
 
 use crate::worker::stop::Stop;
@@ -47,7 +47,7 @@ impl Program {
         if argv.first().is_none_or(|program| program.is_empty() || program.starts_with('-')) {
             return Err(WRONG.to_owned());
         }
-        let env = payload::texts(payload, "env")?;
+        let env = fields::texts(payload, "env")?;
         let is_name = |name: &str| {
             let first = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
             first && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')

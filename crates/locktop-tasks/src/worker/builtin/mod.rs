@@ -1,6 +1,7 @@
 //! The work that `locktop worker` does.
 
 mod command;
+mod fields;
 mod http;
 mod payload;
 mod place;

@@ -6,6 +6,7 @@ use postgres_protocol::escape::escape_literal;
 use serde_json::{Map, Value};
 
 use super::command::Program;
+use super::fields::{filled, seconds};
 use super::http::Request;
 use super::{Job, Source};
 use locktop_base::text;
@@ -124,43 +125,6 @@ impl Payload {
             Kind::Command => Program::read(&payload).map(What::Command),
         };
         Ok(Self { what: what.map_err(|error| wrong(&error))?, timeout })
-    }
-}
-
-fn seconds(payload: &Map<String, Value>, name: &str) -> Result<Duration, String> {
-    let Some(value) = payload.get(name) else { return Err(format!("has no \"{name}\"")) };
-    let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.ok_or_else(|| format!("has a \"{name}\" that is no number of seconds from 0 on"))
-}
-
-/// A text that has to be there, and has something in it.
-pub(super) fn filled(payload: &Map<String, Value>, name: &str) -> Result<String, String> {
-    match text(payload, name)? {
-        Some(text) if text.trim().is_empty() => Err(format!("has an empty \"{name}\"")),
-        Some(text) => Ok(text),
-        None => Err(format!("has no \"{name}\"")),
-    }
-}
-
-/// A text that may be there.
-pub(super) fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
-    match payload.get(name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("has a \"{name}\" that is no text")),
-    }
-}
-
-/// The values of an object of texts, which may be there.
-pub(super) fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
-    let wrong = || format!("has a \"{name}\" that is no object of texts");
-    match payload.get(name) {
-        None => Ok(Vec::new()),
-        Some(Value::Object(values)) => {
-            let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
-            values.iter().map(pair).collect::<Option<_>>().ok_or_else(wrong)
-        }
-        Some(_) => Err(wrong()),
     }
 }
 

@@ -6,9 +6,8 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashSet;
 
 use super::{Claim, Marks, agrees, is_contender};
-use crate::graph::build::Draft;
 use crate::graph::index::Index;
-use crate::graph::queue::Entry;
+use crate::graph::queue::{Draft, Entry};
 
 /// A claim that can be looked up.
 struct Statement {

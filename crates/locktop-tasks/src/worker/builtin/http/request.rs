@@ -6,7 +6,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderVal
 use hyper::{Method, Uri};
 use serde_json::{Map, Value};
 
-use super::super::payload;
+use super::super::fields;
 
 const AGENT: &str = concat!("locktop/", env!("CARGO_PKG_VERSION"));
 
@@ -24,7 +24,7 @@ pub(in super::super) struct Request {
 impl Request {
     /// From a payload; the error says what is wrong with it.
     pub(in super::super) fn read(payload: &Map<String, Value>) -> Result<Self, String> {
-        let uri = uri(&payload::filled(payload, "url")?)?;
+        let uri = uri(&fields::filled(payload, "url")?)?;
         let mut headers = headers(payload)?;
         let body = match payload.get("body") {
             None | Some(Value::Null) => None,
@@ -34,7 +34,7 @@ impl Request {
                 Some(json.to_string())
             }
         };
-        let method = match payload::text(payload, "method")? {
+        let method = match fields::text(payload, "method")? {
             Some(method) => method.parse().map_err(|_| "has a \"method\" that is none".to_owned())?,
             None if body.is_some() => Method::POST,
             None => Method::GET,
@@ -84,7 +84,7 @@ fn uri(text: &str) -> Result<Uri, String> {
 
 fn headers(payload: &Map<String, Value>) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
-    for (name, value) in payload::texts(payload, "headers")? {
+    for (name, value) in fields::texts(payload, "headers")? {
         let wrong = || {
             let name = locktop_base::text::one_line_prefix(&name, 60);
             format!("has \"headers\" with \"{name}\", which cannot be sent")
@@ -96,7 +96,7 @@ fn headers(payload: &Map<String, Value>) -> Result<HeaderMap, String> {
         }
         headers.append(key, HeaderValue::from_str(&value).map_err(|_| wrong())?);
     }
-    let uri = uri(&payload::filled(payload, "url")?)?;
+    let uri = uri(&fields::filled(payload, "url")?)?;
     let host = uri.authority().map_or("", hyper::http::uri::Authority::as_str);
     let host = HeaderValue::from_str(host).map_err(|error| error.to_string())?;
     headers.entry(HOST).or_insert(host);

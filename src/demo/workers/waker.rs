@@ -37,7 +37,7 @@ impl Drop for Sleeper {
 }
 
 /// Whether a process stands still, where the system shows that.
-pub(super) fn stands_still(pid: Pid) -> Option<bool> {
+pub(in crate::demo) fn stands_still(pid: Pid) -> Option<bool> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     // The name before it, in parentheses, can hold anything.
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;

@@ -1,9 +1,17 @@
 //! What a worker process is told, in one line on its standard input. A connection string may hold a password, so none of it is on
 //! a command line.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Chore, Ends, chores};
+use crate::schema::SchemaName;
+use crate::worker::{Options, Source, WorkerId};
+use pg_connect::conninfo::ConnInfo;
+
+/// Work of minutes takes seconds here, and so is a heartbeat shorter than usual.
+const HEARTBEAT: Duration = Duration::from_millis(300);
 
 /// One line of JSON.
 #[derive(Clone, Serialize, Deserialize)]
@@ -19,8 +27,25 @@ pub(in crate::demo) struct Orders {
     /// What it is to do.
     pub(in crate::demo) part: Part,
     /// Whether the schema has somebody else's functions in it.
-    pub(super) recipe: bool,
-    pub(super) plan: Plan,
+    pub(in crate::demo) recipe: bool,
+    pub(in crate::demo) plan: Plan,
+}
+
+impl Orders {
+    /// The worker that they describe, which takes work from one source.
+    pub(in crate::demo) fn options(&self, source: Source) -> Result<Options, String> {
+        let info = ConnInfo::parse(&self.conninfo).map_err(|error| error.to_string())?;
+        let id: WorkerId = self.worker.parse().map_err(|error| format!("{error}"))?;
+        Ok(Options {
+            schema: SchemaName::new(&self.schema).map_err(|error| error.to_string())?,
+            sources: vec![source],
+            heartbeat: HEARTBEAT,
+            // The demo is over: nobody waits for what runs.
+            grace: Duration::ZERO,
+            info: info.clone().with_application_name(&self.worker),
+            ..Options::new(info, id)
+        })
+    }
 }
 
 impl std::fmt::Debug for Orders {
@@ -46,34 +71,34 @@ pub(in crate::demo) enum Part {
 
 /// What the tasks were made from.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Plan {
-    pub(super) seed: u64,
-    pub(super) count: usize,
-    pub(super) hanging: bool,
-    pub(super) time_scale: f64,
+pub(in crate::demo) struct Plan {
+    pub(in crate::demo) seed: u64,
+    pub(in crate::demo) count: usize,
+    pub(in crate::demo) hanging: bool,
+    pub(in crate::demo) time_scale: f64,
 }
 
 impl Plan {
-    pub(super) fn chores(&self) -> Vec<Chore> {
+    pub(in crate::demo) fn chores(&self) -> Vec<Chore> {
         chores(self.seed, self.count, self.hanging)
     }
 
     /// What the row of a task says of its work.
-    pub(super) fn payload(&self, chore: &Chore) -> String {
+    pub(in crate::demo) fn payload(&self, chore: &Chore) -> String {
         let payload = Payload { seconds: self.scaled(chore.work), ends: chore.ends };
         serde_json::to_string(&payload).unwrap_or_default()
     }
 
     /// A duration as it is played, in seconds.
-    pub(super) fn scaled(&self, seconds: f64) -> f64 {
+    pub(in crate::demo) fn scaled(&self, seconds: f64) -> f64 {
         seconds / self.time_scale
     }
 }
 
 /// What a task's row says of the work, for the worker that gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Payload {
+pub(in crate::demo) struct Payload {
     /// How long it takes.
-    pub(super) seconds: f64,
-    pub(super) ends: Ends,
+    pub(in crate::demo) seconds: f64,
+    pub(in crate::demo) ends: Ends,
 }

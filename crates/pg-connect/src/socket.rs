@@ -14,7 +14,7 @@ use crate::conninfo::Keepalives;
 
 /// Where a socket leads.
 #[derive(Debug, Clone)]
-pub(super) enum Address {
+pub(crate) enum Address {
     /// A Unix socket.
     Unix(PathBuf),
     /// An address and a port.
@@ -23,7 +23,7 @@ pub(super) enum Address {
 
 impl Address {
     /// Connects; how long that may take is the caller's business.
-    pub(super) async fn dial(&self) -> io::Result<Socket> {
+    pub(crate) async fn dial(&self) -> io::Result<Socket> {
         match self {
             Self::Unix(path) => Ok(Socket::Unix(UnixStream::connect(path).await?)),
             Self::Tcp(address, keepalives) => {

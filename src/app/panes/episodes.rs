@@ -6,15 +6,17 @@
 //!   13:51:07   1m09s   11   9m40s   4288 app@billing accounts  terminate 4288 app@billing done: it is gone
 //! ```
 
+use super::backends::several_databases;
+use super::blame::detail::{self, party};
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::events::time;
+use super::facts::{Fact, count};
+use super::row::{Row, RowId};
+use super::words::{DB, PID};
+use super::{Cell, Rows, Value, blame};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::app::panes::column::Columns;
-use crate::app::panes::definition::{Definition, Read};
-use crate::app::panes::events::time;
-use crate::app::panes::facts::{Fact, count};
-use crate::app::panes::row::{Row, RowId};
-use crate::app::panes::words::{DB, PID};
-use crate::app::panes::{Cell, Rows, Value};
 use crate::model::blame::{Ending, Episode};
 use crate::text;
 
@@ -33,7 +35,7 @@ impl Rows for Episodes {
     }
 }
 
-type Column = crate::app::panes::Column<Episodes>;
+type Column = super::Column<Episodes>;
 
 static COLUMNS: Columns<Episodes> = Columns {
     shown: &[
@@ -67,19 +69,19 @@ static COLUMNS: Columns<Episodes> = Columns {
         }),
         Column::text(("WHO", "who", "role@application"), (12, 22), |episode, _| Some(&*episode.who)),
         Column::cell(("ON", "on", "what others waited for"), (10, 20), |episode, _, room| {
-            Cell::plain(super::lock(&episode.lock, room))
+            Cell::plain(blame::lock(&episode.lock, room))
         }),
         Column::cell(("ENDED", "ended", "how it ended"), (12, 0), |episode, context, _| {
             ended(context, episode)
         }),
         Column::text(DB, (6, 12), |episode, _| episode.keys.last().map(|key| &*key.database))
             .rank(3)
-            .only_where(super::super::backends::several_databases),
+            .only_where(several_databases),
     ],
     others: &[],
 };
 
-pub(in crate::app::panes) static PANE: Definition = Definition {
+pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
         let number = |row: &Row| Episodes::get(context, *row).map(|episode| episode.number);
         rows.sort_by_key(|row| std::cmp::Reverse(number(row)));
@@ -94,7 +96,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     label: |context, id| {
         episode(context, id).map_or_else(|| "an episode".to_owned(), |one| format!("episode {}", one.number))
     },
-    detail: |context, id, _| Some(super::detail::episode(context, episode(context, id)?)),
+    detail: |context, id, _| Some(detail::episode(context, episode(context, id)?)),
     ..Definition::new(
         ("Episodes", "a root on a lock, from the first who waited to the last"),
         &COLUMNS,
@@ -105,11 +107,6 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
 fn episode<'a>(context: &Context<'a>, id: RowId) -> Option<&'a Episode> {
     let RowId::Episode(number) = id else { return None };
     context.view.blame.episode(number)
-}
-
-/// `4312 app@billing`
-pub(super) fn party(episode: &Episode) -> String {
-    if episode.pid == 0 { episode.who.to_string() } else { format!("{} {}", episode.pid, episode.who) }
 }
 
 /// `3 episodes · of billing idle in xact`

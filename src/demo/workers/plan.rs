@@ -8,7 +8,7 @@ use crate::demo::random::Random;
 /// How the work of a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Ends {
+pub(in crate::demo) enum Ends {
     /// It is done.
     Well,
     /// With an error, at the first attempt.
@@ -19,20 +19,20 @@ pub(super) enum Ends {
 
 /// One task. Durations are in seconds, before they are scaled.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Chore {
-    pub(super) name: String,
-    pub(super) kind: &'static str,
+pub(in crate::demo) struct Chore {
+    pub(in crate::demo) name: String,
+    pub(in crate::demo) kind: &'static str,
     /// None for one that is planned by hand.
-    pub(super) cron: Option<&'static str>,
-    pub(super) priority: i32,
-    pub(super) work: f64,
+    pub(in crate::demo) cron: Option<&'static str>,
+    pub(in crate::demo) priority: i32,
+    pub(in crate::demo) work: f64,
     /// Past it the task is slow.
-    pub(super) timeout: f64,
+    pub(in crate::demo) timeout: f64,
     /// From the end of one execution to the next.
-    pub(super) every: f64,
+    pub(in crate::demo) every: f64,
     /// Until the first one.
-    pub(super) first: f64,
-    pub(super) ends: Ends,
+    pub(in crate::demo) first: f64,
+    pub(in crate::demo) ends: Ends,
 }
 
 /// Ten workers for a hundred tasks are busy for eight tenths of the time, or less, since the next time comes after the end.

@@ -1,0 +1,94 @@
+//! A value under a key, and asking the servers about it.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
+
+use super::member::{Member, Vote};
+
+/// What the servers said to one question.
+#[derive(Debug, Default)]
+pub(super) struct Votes {
+    pub(super) yes: u32,
+    pub(super) no: u32,
+    /// Those that said nothing, and why.
+    pub(super) unknown: Vec<String>,
+}
+
+/// How many there are, as they are counted.
+pub(super) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// A value that is, or may be, set under a key.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) members: Arc<[Member]>,
+    pub(super) key: String,
+    pub(super) value: String,
+}
+
+impl Claim {
+    /// Asks all servers at the same time.
+    pub(super) async fn ask<'a, F: Future<Output = Vote>>(
+        &'a self,
+        question: impl Fn(&'a Member, &'a Claim) -> F,
+    ) -> Votes {
+        let answers = join_all(self.members.iter().map(|member| question(member, self))).await;
+        let mut votes = Votes::default();
+        for answer in answers {
+            match answer {
+                Vote::Yes => votes.yes += 1,
+                Vote::No => votes.no += 1,
+                Vote::Unknown(why) => votes.unknown.push(why),
+            }
+        }
+        votes
+    }
+
+    async fn release(&self) -> Votes {
+        self.ask(|member, claim| member.release(&claim.key, &claim.value)).await
+    }
+}
+
+/// Takes the value back in the background when it is dropped.
+#[derive(Debug)]
+pub(super) struct Armed {
+    claim: Arc<Claim>,
+    armed: bool,
+}
+
+impl Armed {
+    pub(super) fn new(claim: Claim) -> Self {
+        Self { claim: Arc::new(claim), armed: true }
+    }
+
+    pub(super) fn claim(&self) -> &Arc<Claim> {
+        &self.claim
+    }
+
+    /// Takes the value back from all servers. When this future is dropped that goes on in the background.
+    pub(super) async fn release(mut self) -> Votes {
+        let votes = self.claim.release().await;
+        self.armed = false;
+        votes
+    }
+
+    /// The value is left where it is, to the end of its term.
+    pub(super) fn disarm(&mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        // Without a runtime the value goes with its term.
+        if self.armed
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let claim = Arc::clone(&self.claim);
+            runtime.spawn(async move { claim.release().await });
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The fields of a payload. What an error says goes on after the name of the payload.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// A number of seconds that has to be there.
+pub(super) fn seconds(payload: &Map<String, Value>, name: &str) -> Result<Duration, String> {
+    let Some(value) = payload.get(name) else { return Err(format!("has no \"{name}\"")) };
+    let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| format!("has a \"{name}\" that is no number of seconds from 0 on"))
+}
+
+/// A text that has to be there, and has something in it.
+pub(super) fn filled(payload: &Map<String, Value>, name: &str) -> Result<String, String> {
+    match text(payload, name)? {
+        Some(text) if text.trim().is_empty() => Err(format!("has an empty \"{name}\"")),
+        Some(text) => Ok(text),
+        None => Err(format!("has no \"{name}\"")),
+    }
+}
+
+/// A text that may be there.
+pub(super) fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match payload.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("has a \"{name}\" that is no text")),
+    }
+}
+
+/// The values of an object of texts, which may be there.
+pub(super) fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
+    let wrong = || format!("has a \"{name}\" that is no object of texts");
+    match payload.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Object(values)) => {
+            let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+            values.iter().map(pair).collect::<Option<_>>().ok_or_else(wrong)
+        }
+        Some(_) => Err(wrong()),
+    }
+}

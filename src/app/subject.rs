@@ -1,0 +1,97 @@
+//! What a row is about: its process, its party, and the row that an event is about.
+
+use super::context::Context;
+use super::panes::{Owner, RowId};
+use crate::model::finding::Subject;
+use crate::model::task::TaskRow;
+use crate::model::wait_graph::Party;
+
+/// Process id behind a row, if it is about a process.
+#[must_use]
+pub fn pid_of(id: RowId) -> Option<i32> {
+    match id {
+        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), ..) => Some(id.pid),
+        _ => None,
+    }
+}
+
+/// The same, and for a task the process that holds its key.
+#[must_use]
+pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
+    match id {
+        RowId::Task(task, again) => context.task(task, again)?.holder,
+        RowId::Item(id) => context.item(id)?.pid,
+        RowId::Event(..) => holder_of(context, subject_of(context, id)?),
+        RowId::Lease(id) => context.lease(id).filter(|row| row.owner_alive == Some(true))?.owner_pid,
+        _ => pid_of(id),
+    }
+}
+
+/// Who can wait or be waited for behind a row; none where it is about something else.
+#[must_use]
+pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
+    match id {
+        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
+        _ => {
+            let pid = holder_of(context, id)?;
+            Some(Party::Backend(context.backend(pid).map_or(pid, crate::model::backend::Backend::group)))
+        }
+    }
+}
+
+/// The row that an event is about, whether or not it is there.
+#[must_use]
+pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
+    let RowId::Event(number, 1) = id else { return None };
+    Some(match context.view.events.get(number)?.subject.clone()? {
+        Subject::Backend(id) => RowId::Backend(id),
+        Subject::Party(Party::Backend(pid)) => RowId::Backend(context.backend(pid)?.id()),
+        Subject::Party(Party::Prepared(xact)) => RowId::Prepared(xact),
+        Subject::Task(task) => RowId::Task(task, None),
+        Subject::Lease(id) => RowId::Lease(id),
+        Subject::Job(id) => RowId::Job(id),
+        Subject::JobQueue(id) => RowId::JobQueue(id),
+        Subject::Item(id) => RowId::Item(id),
+        Subject::Limit(id) => RowId::Limit(id),
+        Subject::Generator(id) => RowId::Generator(id),
+        Subject::Lock(_) | Subject::Queue | Subject::Server | Subject::Section(_) => return None,
+    })
+}
+
+/// Whether two rows, perhaps on different screens, are about the same backend, transaction, lock or task: a
+/// task leads to the lock on its key, and to the session that holds it.
+#[must_use]
+pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool {
+    match (row, followed) {
+        _ if row == followed => true,
+        // Who follows a lock wants that lock, and elsewhere the process that has it.
+        (RowId::Lock(tag, ..) | RowId::Group(_, tag, _), RowId::Lock(other, ..)) => tag == other,
+        (RowId::Lock(_, Owner::Prepared(xact), ..), RowId::Prepared(other))
+        | (RowId::Prepared(xact), RowId::Lock(_, Owner::Prepared(other), ..)) => xact == other,
+        (RowId::Lock(_, Owner::Backend(id), ..), RowId::Backend(other))
+        | (RowId::Backend(id), RowId::Lock(_, Owner::Backend(other), ..)) => id == other,
+        (RowId::Task(task, again), other) | (other, RowId::Task(task, again)) => {
+            context.task(task, again).is_some_and(|row| is_about(row, other))
+        }
+        (RowId::Item(id), other) | (other, RowId::Item(id)) => {
+            context.item(id).is_some_and(|row| match other {
+                RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => row.tag == Some(tag),
+                RowId::Backend(backend) => row.pid == Some(backend.pid),
+                _ => false,
+            })
+        }
+        (RowId::Lease(id), RowId::Backend(other)) | (RowId::Backend(other), RowId::Lease(id)) => {
+            holder_of(context, RowId::Lease(id)) == Some(other.pid)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a lock is the one on a task's key, or a backend holds it.
+fn is_about(row: &TaskRow, other: RowId) -> bool {
+    match other {
+        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => row.tag == Some(tag),
+        RowId::Backend(id) => row.holder == Some(id.pid),
+        _ => false,
+    }
+}
