@@ -55,7 +55,7 @@ fn every_file_imports_from_above_only() {
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
-fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+pub(super) fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for entry in entries {
@@ -99,7 +99,7 @@ fn check(path: &str, source: &str) -> Vec<String> {
 }
 
 /// The module a file is: none for the root of the library.
-fn module_of(path: &str) -> Vec<String> {
+pub(super) fn module_of(path: &str) -> Vec<String> {
     let mut module: Vec<String> = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if module.last().is_some_and(|name| name == "mod" || name == "lib") {
         module.pop();
@@ -118,8 +118,8 @@ struct Import {
 
 /// A word, `::`, or one other character.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Token {
-    text: String,
+pub(super) struct Token {
+    pub(super) text: String,
     line: usize,
 }
 
@@ -212,7 +212,7 @@ fn is_segment(text: &str) -> bool {
 }
 
 /// The tokens of a source without its comments, strings, characters and lifetimes.
-fn tokens(source: &str) -> Vec<Token> {
+pub(super) fn tokens(source: &str) -> Vec<Token> {
     let bytes: Vec<char> = source.chars().collect();
     let (mut tokens, mut index, mut line) = (Vec::new(), 0, 1);
     while index < bytes.len() {

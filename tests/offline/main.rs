@@ -13,6 +13,7 @@ mod architecture;
 #[path = "../support/chance.rs"]
 mod chance;
 mod config;
+mod cycles;
 mod fuzz;
 mod monitoring;
 mod proto;

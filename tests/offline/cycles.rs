@@ -1,0 +1,173 @@
+//! No file imports, over others, itself: what two share stands in a third. A module and its children are left aside, and so are tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::architecture::{Token, module_of, rust_files, tokens};
+
+/// The crates, and where their sources are.
+const CRATES: [(&str, &str); 6] = [
+    ("locktop", "src"),
+    ("locktop_base", "crates/locktop-base/src"),
+    ("locktop_locks", "crates/locktop-locks/src"),
+    ("locktop_tasks", "crates/locktop-tasks/src"),
+    ("pg_connect", "crates/pg-connect/src"),
+    ("wait_graph", "crates/wait-graph/src"),
+];
+
+/// A crate and the modules down to a file.
+type Module = Vec<String>;
+
+/// Which files each file imports from.
+type Imports = BTreeMap<Module, BTreeSet<Module>>;
+
+#[test]
+fn no_file_imports_itself_over_others() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut sources = BTreeMap::new();
+    for (name, folder) in CRATES {
+        let folder = root.join(folder);
+        let mut files = Vec::new();
+        rust_files(&folder, &mut files);
+        for file in files {
+            let path = file.strip_prefix(&folder).unwrap().to_str().unwrap().replace('\\', "/");
+            if !path.split('/').any(|part| part == "tests" || part == "tests.rs") {
+                let module = [vec![name.to_owned()], module_of(&path)].concat();
+                sources.insert(module, fs::read_to_string(&file).unwrap());
+            }
+        }
+    }
+    assert!(sources.len() > 500, "the sources were not found in {}", root.display());
+    assert_eq!(cycle(&imports(&sources)), None);
+}
+
+fn imports(sources: &BTreeMap<Module, String>) -> Imports {
+    let of = |module: &Module, source: &str| {
+        let targets = paths(&without_tests(tokens(source)));
+        let targets = targets.iter().filter_map(|path| file_of(module, path, sources));
+        targets.filter(|target| !is_near(module, target)).collect()
+    };
+    sources.iter().map(|(module, source)| (module.clone(), of(module, source))).collect()
+}
+
+fn without_tests(mut tokens: Vec<Token>) -> Vec<Token> {
+    let begin = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
+    let begins = |part: &[Token]| part.iter().map(|token| token.text.as_str()).eq(begin);
+    let end = tokens.windows(begin.len()).position(begins).unwrap_or(tokens.len());
+    tokens.truncate(end);
+    tokens
+}
+
+/// Itself, its parent or its child.
+fn is_near(one: &Module, other: &Module) -> bool {
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    long.starts_with(short) && long.len() - short.len() <= 1
+}
+
+/// All paths of a source that may lead to another file.
+fn paths(tokens: &[Token]) -> Vec<Vec<String>> {
+    let text = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    let mut found = Vec::new();
+    for index in 0..tokens.len() {
+        let begins = matches!(text(index), "crate" | "super" | "self") && text(index + 1) == "::";
+        let before = if index > 0 { text(index - 1) } else { "" };
+        if before == "use" || (begins && before != "::") {
+            tree(tokens, index, Vec::new(), &mut found);
+        }
+    }
+    found
+}
+
+/// Follows a path, and each branch of a group; returns the index after it.
+fn tree(tokens: &[Token], mut index: usize, mut path: Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
+    let text = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    loop {
+        if text(index) == "{" {
+            index += 1;
+            while index < tokens.len() && text(index) != "}" {
+                index = if text(index) == "," { index + 1 } else { tree(tokens, index, path.clone(), found) };
+            }
+            return index + 1;
+        }
+        path.push(text(index).to_owned());
+        index += 1;
+        if text(index) != "::" {
+            found.push(path);
+            return index + if text(index) == "as" { 2 } else { 0 };
+        }
+        index += 1;
+    }
+}
+
+/// The file that a path leads to, where it is one of ours.
+fn file_of(module: &Module, path: &[String], sources: &BTreeMap<Module, String>) -> Option<Module> {
+    let mut at = module.clone();
+    for (place, word) in path.iter().enumerate() {
+        match word.as_str() {
+            "crate" => at.truncate(1),
+            "super" => drop(at.pop()),
+            "self" => {}
+            word if place == 0 && CRATES.iter().any(|(name, _)| *name == word) => at = vec![word.to_owned()],
+            word => {
+                let below = [at.clone(), vec![word.to_owned()]].concat();
+                if !sources.contains_key(&below) {
+                    // Without a word before it the name is another crate's, or of this file.
+                    return (place > 0).then_some(at);
+                }
+                at = below;
+            }
+        }
+    }
+    Some(at)
+}
+
+/// Files that import each other in a circle, the first again at the end; none where there are none.
+fn cycle(imports: &Imports) -> Option<String> {
+    let mut done = BTreeSet::new();
+    imports.keys().find_map(|from| follow(imports, from, &mut Vec::new(), &mut done))
+}
+
+fn follow(imports: &Imports, at: &Module, way: &mut Vec<Module>, done: &mut BTreeSet<Module>) -> Option<String> {
+    if let Some(begin) = way.iter().position(|module| module == at) {
+        let circle: Vec<_> = way[begin..].iter().chain([at]).map(|module| module.join("::")).collect();
+        return Some(circle.join(" -> "));
+    }
+    if done.contains(at) {
+        return None;
+    }
+    way.push(at.clone());
+    let found = imports.get(at).into_iter().flatten().find_map(|target| follow(imports, target, way, done));
+    way.pop();
+    done.insert(at.clone());
+    found
+}
+
+#[test]
+fn a_circle_is_found_however_it_is_written() {
+    let with = |one: &str, other: &str| {
+        let sources = [("locktop", ""), ("locktop a", ""), ("locktop a b", one), ("locktop c", other)];
+        let sources = sources.map(|(module, source)| {
+            (module.split(' ').map(str::to_owned).collect::<Module>(), source.to_owned())
+        });
+        cycle(&imports(&BTreeMap::from(sources)))
+    };
+    let circle = Some("locktop::a::b -> locktop::c -> locktop::a::b".to_owned());
+    for (one, other) in [
+        ("use crate::c;", "use super::a::b::X;"),
+        ("use crate::{d, c::{Y, Z as W}};", "fn f() { crate::a::b::x() }"),
+        ("use super::super::c::*;", "use locktop::a::{b};"),
+        ("fn f() -> Vec<crate::c::T> {}", "impl super::a::b::T for () {}"),
+    ] {
+        assert_eq!(with(one, other), circle, "{one} {other}");
+    }
+    for (one, other) in [
+        ("use crate::c;", ""),
+        ("use crate::c;", "use crate::a;"),
+        ("use crate::c;", "// crate::a::b\nlet text = \"crate::a::b\";"),
+        ("use crate::c;", "#[cfg(test)]\nmod tests { use crate::a::b; }"),
+        ("use super::X; use c::d;", "use crate::a::b; use std::a::b;"),
+    ] {
+        assert_eq!(with(one, other), None, "{one} {other}");
+    }
+}
