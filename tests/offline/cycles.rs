@@ -51,10 +51,14 @@ fn imports(sources: &BTreeMap<Module, String>) -> Imports {
     sources.iter().map(|(module, source)| (module.clone(), of(module, source))).collect()
 }
 
+/// As far as its tests, where they are in the file.
 fn without_tests(mut tokens: Vec<Token>) -> Vec<Token> {
-    let begin = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
-    let begins = |part: &[Token]| part.iter().map(|token| token.text.as_str()).eq(begin);
-    let end = tokens.windows(begin.len()).position(begins).unwrap_or(tokens.len());
+    const BEGIN: [&str; 8] = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
+    let begins = |part: &[Token]| {
+        let (mark, rest) = part.split_at(BEGIN.len());
+        mark.iter().map(|token| token.text.as_str()).eq(BEGIN) && rest[1].text == "{"
+    };
+    let end = tokens.windows(BEGIN.len() + 2).position(begins).unwrap_or(tokens.len());
     tokens.truncate(end);
     tokens
 }
@@ -155,6 +159,7 @@ fn a_circle_is_found_however_it_is_written() {
     let circle = Some("locktop::a::b -> locktop::c -> locktop::a::b".to_owned());
     for (one, other) in [
         ("use crate::c;", "use super::a::b::X;"),
+        ("#[cfg(test)]\nmod tests;\nuse crate::c;", "use crate::a::b;"),
         ("use crate::{d, c::{Y, Z as W}};", "fn f() { crate::a::b::x() }"),
         ("use super::super::c::*;", "use locktop::a::{b};"),
         ("fn f() -> Vec<crate::c::T> {}", "impl super::a::b::T for () {}"),
