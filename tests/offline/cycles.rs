@@ -1,4 +1,4 @@
-//! No file imports, over others, itself: what two share stands in a third. A module and its children are left aside, and so are tests.
+//! No file imports, over others, itself: what two share stands in a third. A module and what is in it are left aside, and so are tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -63,10 +63,9 @@ fn without_tests(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// Itself, its parent or its child.
+/// Whether one is the other, or in it.
 fn is_near(one: &Module, other: &Module) -> bool {
-    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    long.starts_with(short) && long.len() - short.len() <= 1
+    one.starts_with(other) || other.starts_with(one)
 }
 
 /// All paths of a source that may lead to another file.
