@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use locktop::demo::postgres::{Binaries, EmbeddedServer, Options, SUPPORTED};
 use rustix::process::{Pid, Signal, kill_process};
-use support::{conninfo, is_gone, is_mentioned, open, versions, wait_for};
+use support::{conninfo, is_gone, is_mentioned, open, versions, wait_for, wait_until};
 
 /// Names the way in which `owner` ends.
 const WAY: &str = "LOCKTOP_TEST_WAY";
@@ -296,7 +296,8 @@ async fn a_killed_server_comes_back_on_the_same_socket() {
     let first = server.pid().unwrap();
     server.kill_hard().await.unwrap();
     assert_eq!(server.pid(), None);
-    assert!(session.client.batch_execute("SELECT 1").await.is_err());
+    // A session may answer once more before it notices that the first process is gone.
+    wait_until("the session ends", async || session.client.batch_execute("SELECT 1").await.is_err()).await;
     assert!(locktop::pg::connect::connect(&info).await.is_err());
     server.restart().await.unwrap();
     assert_ne!(server.pid().unwrap(), first);
