@@ -25,8 +25,8 @@ const PIECE: usize = 1 << 16;
 /// Gaps that are longer, in seconds, are jumped over while it plays.
 const GAP: f64 = 5.0;
 
-/// Looks that are passed over, where they cannot be read, before that is told.
-const DAMAGED: usize = 200;
+/// Looks that are passed over, where they cannot be read, before that is told: more than there are in a group.
+const DAMAGED: usize = 300;
 
 /// Why there is nothing to replay.
 #[derive(Debug, thiserror::Error)]

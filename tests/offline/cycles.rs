@@ -131,7 +131,12 @@ fn cycle(imports: &Imports) -> Option<String> {
     imports.keys().find_map(|from| follow(imports, from, &mut Vec::new(), &mut done))
 }
 
-fn follow(imports: &Imports, at: &Module, way: &mut Vec<Module>, done: &mut BTreeSet<Module>) -> Option<String> {
+fn follow(
+    imports: &Imports,
+    at: &Module,
+    way: &mut Vec<Module>,
+    done: &mut BTreeSet<Module>,
+) -> Option<String> {
     if let Some(begin) = way.iter().position(|module| module == at) {
         let circle: Vec<_> = way[begin..].iter().chain([at]).map(|module| module.join("::")).collect();
         return Some(circle.join(" -> "));

@@ -776,7 +776,8 @@ fn a_long_group_ends_when_its_other_looks_are_larger_than_its_first() {
     };
     let idle: fn(f64) -> sample::Builder = |now| sample::Builder { now, ..sample::jobs(0.0) };
     assert_eq!(keys(Encoder::with_events(), idle)[..3], [0, 64, 128]);
-    assert_eq!(keys(Encoder::with_events().in_long_groups(), idle), [0, 256, 512]);
+    let ends = keys(Encoder::with_events().in_long_groups(), idle);
+    assert!(ends[1] > 192 && ends[1] <= 256, "{ends:?}");
     let busy: fn(f64) -> sample::Builder = |now| {
         let mut scene = sample::incident(now);
         for backend in &mut scene.backends {
