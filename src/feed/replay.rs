@@ -22,6 +22,9 @@ use crate::wire::record::{Group, RecordError};
 /// Bytes that are looked through at once for the next record.
 const PIECE: usize = 1 << 16;
 
+/// The same where records are large: the end of one and the head of the next.
+const HEADS: usize = 512;
+
 /// Gaps that are longer, in seconds, are jumped over while it plays.
 const GAP: f64 = 5.0;
 
@@ -61,6 +64,8 @@ struct Segment {
     piece: (u64, Vec<u8>),
     /// Bytes that were looked through.
     scanned: u64,
+    /// Bytes that were there when that was last asked.
+    length: u64,
     /// Whether what comes goes on from a group that is known from its beginning.
     has_key: bool,
 }
@@ -114,8 +119,14 @@ impl Recording {
     /// # Errors
     /// When one cannot be read, or needs a later release.
     pub fn of(files: Vec<(File, PathBuf)>) -> Result<Self, ReplayError> {
-        let segment =
-            |(file, path)| Segment { file, path, piece: (0, Vec::new()), scanned: 0, has_key: false };
+        let segment = |(file, path)| Segment {
+            file,
+            path,
+            piece: (0, Vec::new()),
+            scanned: 0,
+            length: 0,
+            has_key: false,
+        };
         let mut recording = Self {
             segments: files.into_iter().map(segment).collect(),
             about: None,
@@ -295,7 +306,7 @@ impl Recording {
 /// Where the last record of a file ends that is what was written; 0 where there is none.
 pub(super) fn last_whole(file: File) -> io::Result<u64> {
     let mut segment =
-        Segment { file, path: PathBuf::new(), piece: (0, Vec::new()), scanned: 0, has_key: false };
+        Segment { file, path: PathBuf::new(), piece: (0, Vec::new()), scanned: 0, length: 0, has_key: false };
     let mut end = 0;
     while let Some((offset, header, _)) = segment.next()? {
         if segment.read(offset)?.is_some() {
@@ -309,25 +320,27 @@ impl Segment {
     /// The next record whose end is there: where it is, what stands before its payload, and how that begins. What is between two
     /// records is passed over.
     fn next(&mut self) -> io::Result<Option<(u64, Header, [u8; MOMENT])>> {
-        let length = self.file.metadata()?.len();
         loop {
             let mut begin = [0; HEADER + MOMENT];
-            let read = self.copy(self.scanned, &mut begin)?;
+            let read = self.copy(self.scanned, &mut begin, PIECE)?;
             let Some((first, rest)) = begin.split_first_chunk::<HEADER>().filter(|_| read >= HEADER) else {
                 return Ok(None);
             };
             let Some(header) = Header::parse(first) else {
                 self.has_key = false;
-                if !self.skip(length)? {
+                if !self.skip()? {
                     return Ok(None);
                 }
                 continue;
             };
             let end = self.scanned + header.total();
-            if end > length {
+            if end > self.length {
+                self.length = self.file.metadata()?.len();
+            }
+            if end > self.length {
                 // It is being written; or its length is wrong, and there are others behind it.
                 let here = self.scanned;
-                if self.skip(length)? {
+                if self.skip()? {
                     self.has_key = false;
                     continue;
                 }
@@ -335,10 +348,11 @@ impl Segment {
                 return Ok(None);
             }
             let mut footer = [0; FOOTER];
-            self.copy(end - FOOTER as u64, &mut footer)?;
+            let is_large = header.total() > PIECE as u64 / 16;
+            self.copy(end - FOOTER as u64, &mut footer, if is_large { HEADS } else { PIECE })?;
             if footer != header.length.to_le_bytes() {
                 self.has_key = false;
-                if !self.skip(length)? {
+                if !self.skip()? {
                     return Ok(None);
                 }
                 continue;
@@ -350,12 +364,12 @@ impl Segment {
         }
     }
 
-    /// The same as [`read_at`], from the piece where it is there.
-    fn copy(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    /// The same as [`read_at`], from the piece where it is there; else a piece of so many bytes is read.
+    fn copy(&mut self, offset: u64, into: &mut [u8], size: usize) -> io::Result<usize> {
         let (begin, piece) = &mut self.piece;
         let end = offset + into.len() as u64;
         if offset < *begin || end > *begin + piece.len() as u64 {
-            piece.resize(PIECE, 0);
+            piece.resize(size, 0);
             let read = read_at(&mut self.file, offset, piece)?;
             piece.truncate(read);
             *begin = offset;
@@ -373,7 +387,8 @@ impl Segment {
     }
 
     /// Goes on to where another record may begin; false where none does.
-    fn skip(&mut self, length: u64) -> io::Result<bool> {
+    fn skip(&mut self) -> io::Result<bool> {
+        let length = self.file.metadata()?.len();
         let mut piece = vec![0; PIECE];
         let mut at = self.scanned + 1;
         while at < length {
