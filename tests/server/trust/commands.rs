@@ -1,5 +1,6 @@
 //! Every subcommand that connects.
 
+use std::io::Read;
 use std::process::Stdio;
 
 use super::binary::{Left, finish, locktop};
@@ -38,23 +39,28 @@ pub(crate) async fn every_command(ground: &Ground, role: &str) -> Vec<(String, L
 pub(crate) async fn worker(ground: &Ground, role: &str) -> Left {
     let target = ground.target(role);
     let mut command = locktop(&["-w", "worker", "--id", "x", "--exit-with-stdin", &target]);
-    command.stdin(Stdio::piped());
+    let mut log = tempfile::NamedTempFile::new().unwrap();
+    command.stdin(Stdio::piped()).stderr(log.reopen().unwrap());
     let mut child = command.spawn().unwrap();
     let look = ground.client("postgres").await;
-    // It listens when it has opened its session, and then asks what is due.
+    let mut said = String::new();
+    // Told to end before it has opened its session it ends well, and has looked at nothing. It listens then, and asks what is due.
     let sql = format!(
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = '{}' AND usename = '{role}' AND state = 'idle'
             AND query_start < clock_timestamp() - interval '300 ms')",
         ground.name()
     );
     wait_until("the worker to wait for work, or to end", async || {
+        log.read_to_string(&mut said).unwrap();
         child.try_wait().unwrap().is_some()
             || !ground.calls().is_empty()
-            || look.query_one(&sql, &[]).await.unwrap().get(0)
+            || said.contains("connected") && look.query_one(&sql, &[]).await.unwrap().get(0)
     })
     .await;
     drop(child.stdin.take());
-    tokio::task::spawn_blocking(move || finish(child, "the worker")).await.unwrap()
+    let left = tokio::task::spawn_blocking(move || finish(child, "the worker")).await.unwrap();
+    log.read_to_string(&mut said).unwrap();
+    Left { err: said, ..left }
 }
 
 #[tokio::test]
