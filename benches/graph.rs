@@ -20,13 +20,11 @@ fn since(second: i32) -> Timestamp {
 }
 
 fn row(key: i32, mode: LockMode, pid: i32, wait_start: Option<Timestamp>) -> Lock {
-    let tag = LockTag {
-        database: Some(5),
-        classid: Some(0),
-        objid: Some(key.unsigned_abs()),
-        objsubid: Some(1),
-        ..LockTag::new(LockType::Advisory)
-    };
+    let tag = LockTag::new(LockType::Advisory)
+        .with_database(5)
+        .with_classid(0)
+        .with_objid(key.unsigned_abs())
+        .with_objsubid(1);
     Lock {
         tag,
         mode,

@@ -82,8 +82,8 @@ impl Made {
         let mut locks = Vec::new();
         for at in 0..self.each {
             let tag = match at {
-                0 => LockTag { virtualxid: Some(virtualtransaction), ..LockTag::new(LockType::VirtualXid) },
-                1 => LockTag { transactionid: Some(id), ..LockTag::new(LockType::TransactionId) },
+                0 => LockTag::new(LockType::VirtualXid).with_virtualxid(virtualtransaction),
+                1 => LockTag::new(LockType::TransactionId).with_transactionid(id),
                 2 if session.is_multiple_of(3) => sample::advisory(session as i64),
                 _ => sample::relation(2000 + (self.below(300)) as u32),
             };

@@ -98,7 +98,7 @@ impl Builder {
             && let Some(backend) = self.backends.iter_mut().find(|backend| backend.pid == pid)
         {
             backend.wait_event_type = Some("Lock".into());
-            backend.wait_event = Some(tag.locktype.as_str().into());
+            backend.wait_event = Some(tag.locktype().as_str().into());
         }
         self.locks.push(Lock {
             tag,
@@ -113,7 +113,7 @@ impl Builder {
     /// A prepared transaction that holds a lock.
     pub fn prepare(&mut self, xid: u32, gid: &str, tag: LockTag, mode: LockMode) {
         let xact = VirtualTransaction { proc_number: -1, local_xid: xid };
-        let own = LockTag { transactionid: Some(xid), ..LockTag::new(LockType::TransactionId) };
+        let own = LockTag::new(LockType::TransactionId).with_transactionid(xid);
         for (tag, mode) in [(own, LockMode::Exclusive), (tag, mode)] {
             self.locks.push(Lock {
                 tag,
@@ -214,7 +214,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         .locks
         .rows
         .iter()
-        .filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+        .filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
         .filter_map(|lock| Some(((lock.pid?, lock.tag), HeldSince { proved: at(-41.0), seen: at(-30.0) })))
         .collect();
     let runs_since = held::runs(&tasks, &snapshot);
@@ -277,18 +277,16 @@ fn findings(
 }
 
 pub fn relation(oid: u32) -> LockTag {
-    LockTag { database: Some(DATABASE), relation: Some(oid), ..LockTag::new(LockType::Relation) }
+    LockTag::new(LockType::Relation).with_database(DATABASE).with_relation(oid)
 }
 
 pub fn advisory(key: i64) -> LockTag {
     let key = key.cast_unsigned();
-    LockTag {
-        database: Some(DATABASE),
-        classid: Some((key >> 32) as u32),
-        objid: Some(key as u32),
-        objsubid: Some(1),
-        ..LockTag::new(LockType::Advisory)
-    }
+    LockTag::new(LockType::Advisory)
+        .with_database(DATABASE)
+        .with_classid((key >> 32) as u32)
+        .with_objid(key as u32)
+        .with_objsubid(1)
 }
 
 /// An incident: an idle transaction, a migration behind it, everybody behind that; an advisory lock held by an idle

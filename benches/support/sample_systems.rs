@@ -6,7 +6,7 @@ use locktop::model::Timestamp;
 use locktop::model::backend::State;
 use locktop::model::id_generator::IdGenerator;
 use locktop::model::lease::Lease;
-use locktop::model::lock::{LockMode, LockTag, LockType};
+use locktop::model::lock::{LockMode, LockType};
 use locktop::model::rate_limit::RateLimit;
 use locktop::model::snapshot::Section;
 use locktop::model::systems::{Source, Systems, TableRows};
@@ -194,13 +194,8 @@ pub fn leases(now: f64) -> Builder {
     b.lease("9", "node5", 0.0, 100.0).released_at = Some(at(-100.0));
     b.lease("10", "", 20.0, 300.0).owner = None;
     b.lease("11", "batch", 20.0, 4000.0).expires_at = None;
-    let row = LockTag {
-        locktype: LockType::Tuple,
-        relation: Some(LEASES),
-        page: Some(0),
-        tuple: Some(7),
-        ..relation(LEASES)
-    };
+    let row =
+        relation(LEASES).with_locktype(LockType::Tuple).with_relation(LEASES).with_page(0).with_tuple(7);
     b.session(6201, "app@node4", State::Active, 3.0, "UPDATE distlock SET owner = 'node4' WHERE id = 7");
     b.lock(6201, row, LockMode::Exclusive, None);
     b

@@ -159,7 +159,7 @@ impl<'a> Context<'a> {
     /// Whose statement may tell what a key is called: the holder's, or that of one of the first who wait for it.
     fn namer(&self, tag: &LockTag, pid: Option<i32>) -> Option<&'a Backend> {
         let own = pid.and_then(|pid| self.backend(pid));
-        if tag.locktype != LockType::Advisory {
+        if tag.locktype() != LockType::Advisory {
             return own;
         }
         let Some(queue) = self.queue(tag) else { return own };

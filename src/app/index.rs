@@ -61,7 +61,7 @@ fn has_one_role(snapshot: &Snapshot) -> bool {
 fn has_other_database(snapshot: &Snapshot) -> bool {
     let Some(server) = snapshot.server() else { return true };
     let backends = snapshot.backends.rows.iter().filter_map(|backend| backend.datid);
-    let locks = snapshot.locks.rows.iter().filter_map(|lock| lock.tag.database);
+    let locks = snapshot.locks.rows.iter().filter_map(|lock| lock.tag.database());
     let mut prepared = snapshot.prepared.rows.iter().filter_map(|row| row.database.as_deref());
     backends.chain(locks).any(|oid| oid != 0 && oid != server.datid)
         || prepared.any(|database| *database != *server.database)

@@ -17,10 +17,10 @@ impl AwaitedRows {
     /// Looks through the locks once, if it is worth it.
     #[must_use]
     pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
-        if !graph.queues.iter().any(|queue| queue.tag.locktype == LockType::TransactionId) {
+        if !graph.queues.iter().any(|queue| queue.tag.locktype() == LockType::TransactionId) {
             return Self::default();
         }
-        let tuples = snapshot.locks.rows.iter().filter(|lock| lock.tag.locktype == LockType::Tuple);
+        let tuples = snapshot.locks.rows.iter().filter(|lock| lock.tag.locktype() == LockType::Tuple);
         let held = tuples.filter(|lock| lock.granted).filter_map(|lock| Some((lock.pid?, lock.tag)));
         Self { tuples: held.collect() }
     }
@@ -28,7 +28,7 @@ impl AwaitedRows {
     /// What `waiter` waits for: the row where its tuple lock tells, else what is awaited itself.
     #[must_use]
     pub fn awaited<'a>(&'a self, tag: &'a LockTag, waiter: i32) -> &'a LockTag {
-        match tag.locktype {
+        match tag.locktype() {
             LockType::TransactionId => self.tuples.get(&waiter).unwrap_or(tag),
             _ => tag,
         }

@@ -34,16 +34,12 @@ pub fn tag(
     let none = LockTag::new(locktype);
     match locktype {
         LockType::Relation | LockType::Extend | LockType::Page | LockType::Tuple => {
-            LockTag { database: Some(database), relation: Some(relation), ..none }
+            none.with_database(database).with_relation(relation)
         }
-        LockType::FrozenId => LockTag { database: Some(database), ..none },
-        LockType::Object | LockType::UserLock | LockType::Advisory => LockTag {
-            database: Some(database),
-            classid: Some(classid),
-            objid: Some(objid),
-            objsubid: Some(objsubid),
-            ..none
-        },
+        LockType::FrozenId => none.with_database(database),
+        LockType::Object | LockType::UserLock | LockType::Advisory => {
+            none.with_database(database).with_classid(classid).with_objid(objid).with_objsubid(objsubid)
+        }
         _ => none,
     }
 }
@@ -57,12 +53,16 @@ mod tests {
     #[test]
     fn a_lock_that_was_counted_is_the_one_that_is_seen() {
         let fields =
-            |it: &LockTag| (it.classid.unwrap_or(0), it.objid.unwrap_or(0), it.objsubid.unwrap_or(0));
-        let row = LockTag { locktype: LockType::Tuple, page: Some(0), tuple: Some(1), ..relation(5) };
-        let xid = LockTag { transactionid: Some(9), ..LockTag::new(LockType::TransactionId) };
+            |it: &LockTag| (it.classid().unwrap_or(0), it.objid().unwrap_or(0), it.objsubid().unwrap_or(0));
+        let row = relation(5).with_locktype(LockType::Tuple).with_page(0).with_tuple(1);
+        let xid = LockTag::new(LockType::TransactionId).with_transactionid(9);
         for seen in [advisory(42), advisory(-1), relation(5), row, xid] {
-            let counted =
-                tag(seen.locktype, seen.database.unwrap_or(0), seen.relation.unwrap_or(0), fields(&seen));
+            let counted = tag(
+                seen.locktype(),
+                seen.database().unwrap_or(0),
+                seen.relation().unwrap_or(0),
+                fields(&seen),
+            );
             assert_eq!(counted, contended(&seen));
         }
     }

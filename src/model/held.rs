@@ -28,9 +28,9 @@ pub(crate) type Key = (i32, u32, u32, u32, u16);
 
 /// An advisory lock has all of them.
 fn key((pid, tag): &(i32, LockTag)) -> Key {
-    let LockTag { database, classid, objid, objsubid, .. } = tag;
     let number = Option::unwrap_or_default;
-    (*pid, number(*database), number(*classid), number(*objid), objsubid.unwrap_or_default())
+    let (class, object) = (number(tag.classid()), number(tag.objid()));
+    (*pid, number(tag.database()), class, object, tag.objsubid().unwrap_or_default())
 }
 
 impl HeldLocks {
@@ -76,5 +76,5 @@ pub fn runs(tasks: &Board, snapshot: &Snapshot) -> RunLocks {
         let began = row.execution(snapshot)?.started_at?;
         Some(((row.holder?, row.tag?), began))
     };
-    runs.filter_map(key).filter(|((_, tag), _)| tag.locktype == LockType::Advisory).collect()
+    runs.filter_map(key).filter(|((_, tag), _)| tag.locktype() == LockType::Advisory).collect()
 }

@@ -148,7 +148,7 @@ fn seconds(seconds: f64) -> chrono::TimeDelta {
 fn held(locks: &[Lock]) -> impl Iterator<Item = (i32, LockTag)> {
     locks
         .iter()
-        .filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+        .filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
         .filter_map(|lock| Some((lock.pid?, lock.tag)))
 }
 

@@ -77,8 +77,8 @@ pub fn meeting(view: &View, place: &Place, take: &Take, waits_for: Option<LockMo
     let below: FxHashSet<u32> = place.below.iter().copied().collect();
     let wanted = |lock: &Lock| {
         let tag = &lock.tag;
-        let oid = tag.relation.filter(|_| tag.locktype == LockType::Relation && lock.pid != Some(own))?;
-        if !matches!(tag.database, Some(0)) && tag.database != Some(datid) {
+        let oid = tag.relation().filter(|_| tag.locktype() == LockType::Relation && lock.pid != Some(own))?;
+        if !matches!(tag.database(), Some(0)) && tag.database() != Some(datid) {
             return None;
         }
         match on_table {
@@ -246,7 +246,7 @@ mod tests {
     fn other_databases_have_tables_of_the_same_number() {
         let mut b = scene(false);
         for lock in &mut b.locks {
-            lock.tag.database = Some(1);
+            lock.tag = lock.tag.with_database(1);
         }
         let met = met(b, "TRUNCATE orders");
         assert_eq!((short(&met), met.using), (vec![], 0));

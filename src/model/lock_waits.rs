@@ -71,10 +71,10 @@ impl LockWaits {
 /// transaction nothing: its number never comes again.
 #[must_use]
 pub fn contended(awaited: &LockTag) -> LockTag {
-    let LockTag { database, relation, .. } = *awaited;
-    let anew = LockTag::new(awaited.locktype);
-    match awaited.locktype {
-        LockType::Tuple | LockType::Page => LockTag { database, relation, ..anew },
+    let (database, relation) = (awaited.database(), awaited.relation());
+    let anew = LockTag::new(awaited.locktype());
+    match awaited.locktype() {
+        LockType::Tuple | LockType::Page => anew.with_database(database).with_relation(relation),
         LockType::TransactionId | LockType::VirtualXid | LockType::SpecToken | LockType::ApplyTransaction => {
             anew
         }
@@ -180,7 +180,7 @@ impl Seen<'_> {
         // A clock that was set back takes nothing away.
         let length = (self.now - self.start).as_seconds_f64().max(counted.unwrap_or_default()).max(0.0);
         let tag = contended(self.awaited);
-        if tag.relation.is_some() && !places.contains_key(&tag) {
+        if tag.relation().is_some() && !places.contains_key(&tag) {
             take_over(waits, places, (tag, &name()));
         }
         let at = *places.entry(tag).or_insert(waits.locks.len());
@@ -222,7 +222,7 @@ impl Seen<'_> {
 
 /// A table that was dropped and made anew has another number: to people it is the one that nobody waits for any more.
 fn take_over(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>, (tag, name): (LockTag, &Text)) {
-    let kind = |tag: &LockTag| (tag.locktype, tag.database);
+    let kind = |tag: &LockTag| (tag.locktype(), tag.database());
     let is_old = |lock: &WaitedLock| lock.waiting == 0 && lock.name == *name && kind(&lock.tag) == kind(&tag);
     if let Some(at) = waits.locks.iter().position(is_old)
         && let Some(lock) = waits.locks.get_mut(at)
@@ -237,10 +237,10 @@ fn take_over(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>, (tag
 #[must_use]
 pub fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, awaited: &LockTag) -> Text {
     let relation = |what: &str| {
-        let tag = LockTag { locktype: LockType::Relation, ..contended(awaited) };
+        let tag = contended(awaited).with_locktype(LockType::Relation);
         format!("{what} of {}", words::target(snapshot, names, &tag, None))
     };
-    match awaited.locktype {
+    match awaited.locktype() {
         LockType::Tuple => relation("rows").into(),
         LockType::Page => relation("pages").into(),
         LockType::TransactionId => "ends of transactions".into(),
@@ -338,10 +338,9 @@ mod tests {
 
     #[test]
     fn rows_are_taken_together_by_their_table() {
-        let row =
-            |tuple| LockTag { locktype: LockType::Tuple, page: Some(0), tuple: Some(tuple), ..relation(5) };
+        let row = |tuple| relation(5).with_locktype(LockType::Tuple).with_page(0).with_tuple(tuple);
         assert_eq!(contended(&row(1)), contended(&row(2)));
-        let transaction = |id| LockTag { transactionid: Some(id), ..LockTag::new(LockType::TransactionId) };
+        let transaction = |id| LockTag::new(LockType::TransactionId).with_transactionid(id);
         assert_eq!(contended(&transaction(1)), contended(&transaction(2)));
         assert_ne!(contended(&advisory(1)), contended(&advisory(2)));
         let (mut counter, tag) = (WaitCounter::default(), row(1));

@@ -22,9 +22,9 @@ impl PreparedIndex {
         let rows = snapshot.prepared.rows.iter().enumerate();
         let by_xid: FxHashMap<u32, usize> = rows.map(|(at, row)| (row.transaction, at)).collect();
         let locks = snapshot.locks.rows.iter();
-        let own = locks.filter(|lock| lock.pid.is_none() && lock.tag.locktype == LockType::TransactionId);
+        let own = locks.filter(|lock| lock.pid.is_none() && lock.tag.locktype() == LockType::TransactionId);
         let pair = |lock: &super::lock::Lock| {
-            Some((lock.virtualtransaction, *by_xid.get(&lock.tag.transactionid?)?))
+            Some((lock.virtualtransaction, *by_xid.get(&lock.tag.transactionid()?)?))
         };
         Self { by_virtual: own.filter_map(pair).collect() }
     }

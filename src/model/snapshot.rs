@@ -214,7 +214,7 @@ impl Names {
     /// The relation of a lock by name, `accounts` or `schema.accounts` when it is not on the search path.
     #[must_use]
     pub fn relation(&self, tag: &LockTag) -> Option<&Text> {
-        self.relations.get(&(tag.database?, tag.relation?))
+        self.relations.get(&(tag.database()?, tag.relation()?))
     }
 }
 

@@ -107,7 +107,7 @@ fn is_one_silent(snapshot: &Snapshot, index: &SnapshotIndex, said: &FxHashSet<i3
     let database = snapshot.server().map(|server| server.datid);
     let is_name = |lock: &&super::lock::Lock| {
         lock.granted
-            && lock.tag.database == database
+            && lock.tag.database() == database
             && matches!(lock.tag.advisory_key(),
                 Some(LockKey::Bigint(number)) if namespace::id_in(namespace::WORKERS, number).is_some())
     };

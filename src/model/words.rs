@@ -15,15 +15,15 @@ pub fn lock_name(
     tag: &LockTag,
     holder: Option<&Backend>,
 ) -> Option<LockName> {
-    if tag.locktype != LockType::Advisory {
+    if tag.locktype() != LockType::Advisory {
         return None;
     }
     let names = &snapshot.names;
-    let known = tag.database.and_then(|oid| names.databases.get(&oid));
+    let known = tag.database().and_then(|oid| names.databases.get(&oid));
     let context = Context {
         database: known.or_else(|| holder.and_then(|backend| backend.database.as_ref())).map(|name| &**name),
         application: holder.and_then(|backend| backend.application.as_deref()),
-        datid: tag.database,
+        datid: tag.database(),
         names: Some(names),
     };
     let known = lock_names.resolve_tag(tag, context);
@@ -51,7 +51,7 @@ fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     let key = tag
         .advisory_key()
         .filter(|key| matches!(key, LockKey::Bigint(number) if number.abs() >= SMALLEST_HASH))?;
-    if tag.database != Some(snapshot.server()?.datid) {
+    if tag.database() != Some(snapshot.server()?.datid) {
         return None;
     }
     let tasks = snapshot.task_sets.iter().flat_map(|set| set.tasks.rows.iter()).take(HASHED);
@@ -79,7 +79,7 @@ fn statement_of(snapshot: &Snapshot, number: i64) -> Option<LockName> {
 /// The task, queue item or id generator behind a key of the database that locktop is connected to. Among raw numbers what is
 /// being worked on comes before what merely has the same number.
 fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
-    if tag.database != Some(snapshot.server()?.datid) {
+    if tag.database() != Some(snapshot.server()?.datid) {
         return None;
     }
     let LockKey::Bigint(number) = tag.advisory_key()? else { return None };
@@ -103,25 +103,25 @@ pub fn target(
 ) -> String {
     let relation = || relation(snapshot, tag);
     let number = |value: Option<u32>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
-    match tag.locktype {
+    match tag.locktype() {
         LockType::Relation => relation(),
         LockType::Extend => format!("extension of {}", relation()),
-        LockType::Page => format!("page {} of {}", number(tag.page), relation()),
+        LockType::Page => format!("page {} of {}", number(tag.page()), relation()),
         LockType::Tuple => {
-            let place = tag.page.zip(tag.tuple).map(|(page, tuple)| format!(" ({page},{tuple})"));
+            let place = tag.page().zip(tag.tuple()).map(|(page, tuple)| format!(" ({page},{tuple})"));
             format!("row of {}{}", relation(), place.unwrap_or_default())
         }
-        LockType::TransactionId => format!("transaction {}", number(tag.transactionid)),
-        LockType::VirtualXid => match tag.virtualxid {
+        LockType::TransactionId => format!("transaction {}", number(tag.transactionid())),
+        LockType::VirtualXid => match tag.virtualxid() {
             Some(xid) => format!("virtual transaction {xid}"),
             None => "virtual transaction".to_owned(),
         },
         LockType::Advisory => advisory(tag, lock_name(snapshot, lock_names, tag, holder)),
         LockType::FrozenId => "frozen ids".to_owned(),
-        LockType::SpecToken => format!("speculative insert of {}", number(tag.transactionid)),
-        LockType::ApplyTransaction => format!("remote transaction {}", number(tag.transactionid)),
+        LockType::SpecToken => format!("speculative insert of {}", number(tag.transactionid())),
+        LockType::ApplyTransaction => format!("remote transaction {}", number(tag.transactionid())),
         LockType::Object | LockType::UserLock | LockType::Other => {
-            format!("{} {}/{}", tag.locktype.as_str(), number(tag.classid), number(tag.objid))
+            format!("{} {}/{}", tag.locktype().as_str(), number(tag.classid()), number(tag.objid()))
         }
     }
 }
@@ -136,7 +136,7 @@ pub fn quoted(
 ) -> String {
     match lock_name(snapshot, lock_names, tag, holder) {
         Some(name) if !name.uncertain => format!("\"{}\"", name.name),
-        name if tag.locktype == LockType::Advisory => {
+        name if tag.locktype() == LockType::Advisory => {
             let words = advisory(tag, name);
             words
                 .strip_prefix("advisory ")
@@ -156,12 +156,12 @@ pub fn is_called(
     name: &str,
 ) -> bool {
     let of_relation =
-        tag.relation.is_some() && snapshot.names.relation(tag).is_some_and(|found| &**found == name);
+        tag.relation().is_some() && snapshot.names.relation(tag).is_some_and(|found| &**found == name);
     of_relation || target(snapshot, lock_names, tag, holder) == name
 }
 
 fn relation(snapshot: &Snapshot, tag: &LockTag) -> String {
-    match (snapshot.names.relation(tag), tag.relation) {
+    match (snapshot.names.relation(tag), tag.relation()) {
         (Some(name), _) => name.to_string(),
         (None, Some(oid)) => match other_database(snapshot, tag) {
             Some(database) => format!("relation {oid} in {database}"),
@@ -173,7 +173,7 @@ fn relation(snapshot: &Snapshot, tag: &LockTag) -> String {
 
 /// The name of the lock's database when it is not the one locktop is connected to.
 fn other_database(snapshot: &Snapshot, tag: &LockTag) -> Option<String> {
-    let oid = tag.database.filter(|oid| *oid != 0)?;
+    let oid = tag.database().filter(|oid| *oid != 0)?;
     if snapshot.server().is_some_and(|server| server.datid == oid) {
         return None;
     }
@@ -185,8 +185,8 @@ fn advisory(tag: &LockTag, name: Option<LockName>) -> String {
         key.to_string()
     } else {
         let number = |value: Option<u32>| value.unwrap_or_default();
-        let sub = tag.objsubid.unwrap_or_default();
-        format!("{}/{}/{sub}", number(tag.classid), number(tag.objid))
+        let sub = tag.objsubid().unwrap_or_default();
+        format!("{}/{}/{sub}", number(tag.classid()), number(tag.objid()))
     };
     match name {
         Some(name) if name.uncertain => format!("advisory {key} ({}?)", name.name),

@@ -347,7 +347,7 @@ fn empty_panes_take_a_line_and_names_are_read() {
         let mut builder = sample::jobs(0.0);
         builder
             .locks
-            .retain(|lock| lock.granted && lock.tag.locktype != crate::model::lock::LockType::Advisory);
+            .retain(|lock| lock.granted && lock.tag.locktype() != crate::model::lock::LockType::Advisory);
         for execution in &mut builder.executions {
             execution.worker =
                 execution.worker.as_ref().map(|worker| format!("{worker}@batch-host-0012").into());

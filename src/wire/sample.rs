@@ -62,16 +62,14 @@ fn lock(tag: LockTag, mode: LockMode, pid: Option<i32>, since: Option<i64>) -> L
 }
 
 pub(super) fn view() -> View {
-    let key = LockTag {
-        database: Some(5),
-        classid: Some(0),
-        objid: Some(72_707_369),
-        objsubid: Some(1),
-        ..LockTag::new(LockType::Advisory)
-    };
-    let table = LockTag { database: Some(5), relation: Some(16_384), ..LockTag::new(LockType::Relation) };
-    let xid = LockTag { transactionid: Some(XID), ..LockTag::new(LockType::TransactionId) };
-    let quiet = LockTag { relation: Some(99), ..table };
+    let key = LockTag::new(LockType::Advisory)
+        .with_database(5)
+        .with_classid(0)
+        .with_objid(72_707_369)
+        .with_objsubid(1);
+    let table = LockTag::new(LockType::Relation).with_database(5).with_relation(16_384);
+    let xid = LockTag::new(LockType::TransactionId).with_transactionid(XID);
+    let quiet = table.with_relation(99);
     let locks = vec![
         lock(quiet, LockMode::AccessShare, Some(1), None),
         lock(key, LockMode::Exclusive, Some(1), None),

@@ -55,7 +55,7 @@ fn notes(learned: &Learned) -> Vec<&str> {
 fn shown(view: &View, key: LockKey) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
     let lock = snapshot.locks.rows.iter().find(|lock| lock.tag.advisory_key() == Some(key))?;
-    let database = snapshot.names.databases.get(&lock.tag.database?)?;
+    let database = snapshot.names.databases.get(&lock.tag.database()?)?;
     let context = Context { database: Some(database), ..Context::default() };
     view.lock_names.resolve(key, context).map(|name| name.to_string())
 }

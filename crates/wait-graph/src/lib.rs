@@ -15,5 +15,6 @@
 pub mod backend;
 mod graph;
 pub mod lock;
+mod tag;
 
 pub use graph::*;

@@ -44,9 +44,9 @@ impl<'a> ClientLine<'a> {
 impl Holds {
     pub(super) fn of((tag, mode): (LockTag, LockMode)) -> Self {
         Self {
-            locktype: tag.locktype.as_str(),
-            database: tag.database,
-            relation: tag.relation,
+            locktype: tag.locktype().as_str(),
+            database: tag.database(),
+            relation: tag.relation(),
             key: tag.advisory_key().map(|key| key.to_string()),
             mode: mode.as_str(),
         }

@@ -104,7 +104,7 @@ pub(super) fn short(signal: Signal, target: &SessionTarget) -> String {
         condition("it is active".to_owned());
     }
     if let Some((tag, mode)) = target.holds {
-        condition(format!("it holds {} on its {}", mode.as_str(), tag.locktype.as_str()));
+        condition(format!("it holds {} on its {}", mode.as_str(), tag.locktype().as_str()));
     }
     if target.blocks {
         condition("it blocks somebody".to_owned());
@@ -147,16 +147,16 @@ fn holds(tag: LockTag, mode: LockMode) -> String {
 fn text_of(tag: LockTag) -> String {
     let number = |value: Option<i64>| value.map_or_else(String::new, |value| value.to_string());
     let columns = [
-        tag.locktype.as_str().to_owned(),
-        number(tag.database.map(i64::from)),
-        number(tag.relation.map(i64::from)),
-        number(tag.page.map(|page| i64::from(page.cast_signed()))),
-        number(tag.tuple.map(|tuple| i64::from(tuple.cast_signed()))),
-        tag.virtualxid.map_or_else(String::new, |xid| xid.to_string()),
-        number(tag.transactionid.map(i64::from)),
-        number(tag.classid.map(i64::from)),
-        number(tag.objid.map(i64::from)),
-        number(tag.objsubid.map(|number| i64::from(number.cast_signed()))),
+        tag.locktype().as_str().to_owned(),
+        number(tag.database().map(i64::from)),
+        number(tag.relation().map(i64::from)),
+        number(tag.page().map(|page| i64::from(page.cast_signed()))),
+        number(tag.tuple().map(|tuple| i64::from(tuple.cast_signed()))),
+        tag.virtualxid().map_or_else(String::new, |xid| xid.to_string()),
+        number(tag.transactionid().map(i64::from)),
+        number(tag.classid().map(i64::from)),
+        number(tag.objid().map(i64::from)),
+        number(tag.objsubid().map(|number| i64::from(number.cast_signed()))),
     ];
     columns.join("/")
 }

@@ -53,7 +53,7 @@ impl Words {
             }
             "released" => match seen.holds {
                 Some((tag, mode)) => {
-                    format!("it no longer holds {} on its {}", mode.as_str(), tag.locktype.as_str())
+                    format!("it no longer holds {} on its {}", mode.as_str(), tag.locktype().as_str())
                 }
                 None => "it no longer holds its lock".to_owned(),
             },

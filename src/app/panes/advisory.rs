@@ -63,13 +63,13 @@ pub(super) static PANE: Definition = Definition {
     empty: "no advisory locks held",
     facts,
     ..Definition::new(("Advisory", "a lock of a session"), &COLUMNS, |context, _| {
-        locks::rows(context, |lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+        locks::rows(context, |lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
     })
 };
 
 /// `34 held · 2 waiting`
 fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
-    let queues = context.view.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
+    let queues = context.view.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
     let waiting: usize = queues.map(|queue| queue.waiters.len()).sum();
     let tone = if waiting > 0 { Tone::Warning } else { Tone::Plain };
     vec![

@@ -213,7 +213,7 @@ fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
         more => format!(" +{more}"),
     };
     // Waiting for a transaction to end has one mode only.
-    let xid = tag.is_some_and(|tag| tag.locktype == LockType::TransactionId);
+    let xid = tag.is_some_and(|tag| tag.locktype() == LockType::TransactionId);
     let wants = if xid { what } else { format!("{}{on}{what}", waiter.mode.short()) };
     let (cycle, tone) = match place.node.cycle {
         Some(_) if place.node.parent.is_none() => ("DEADLOCK ", Tone::Critical),

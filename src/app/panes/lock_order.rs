@@ -52,14 +52,14 @@ fn lock_key(lock: &Lock, at: u32) -> LockKey {
 /// type have. The names of workers come last: each worker holds its own, and nobody looks for that.
 fn packed(tag: &LockTag) -> u128 {
     let of_worker =
-        tag.objsubid == Some(1) && tag.classid.is_some_and(|high| high >> 16 == u32::from(WORKERS));
-    let virtualxid = tag.virtualxid.map(|xid| (xid.proc_number.cast_unsigned(), xid.local_xid));
-    let upper = tag.relation.or(tag.classid).or(tag.transactionid).or(virtualxid.map(|xid| xid.0));
-    let lower = tag.page.or(tag.objid).or(virtualxid.map(|xid| xid.1));
-    let last = tag.tuple.or(tag.objsubid);
-    u128::from(of_worker && tag.locktype == LockType::Advisory) << 120
-        | u128::from(tag.locktype as u8) << 112
-        | u128::from(tag.database.unwrap_or_default()) << 80
+        tag.objsubid() == Some(1) && tag.classid().is_some_and(|high| high >> 16 == u32::from(WORKERS));
+    let virtualxid = tag.virtualxid().map(|xid| (xid.proc_number.cast_unsigned(), xid.local_xid));
+    let upper = tag.relation().or(tag.classid()).or(tag.transactionid()).or(virtualxid.map(|xid| xid.0));
+    let lower = tag.page().or(tag.objid()).or(virtualxid.map(|xid| xid.1));
+    let last = tag.tuple().or(tag.objsubid());
+    u128::from(of_worker && tag.locktype() == LockType::Advisory) << 120
+        | u128::from(tag.locktype() as u8) << 112
+        | u128::from(tag.database().unwrap_or_default()) << 80
         | u128::from(upper.unwrap_or_default()) << 48
         | u128::from(lower.unwrap_or_default()) << 16
         | u128::from(last.unwrap_or_default())

@@ -167,11 +167,11 @@ static COLUMNS: Columns<Waits> = Columns {
         )
         .rank(2),
         Column::text(("TYPE", "type", "the lock type, as in pg_locks"), (8, 13), |lock, _| {
-            Some(lock.tag.locktype.as_str())
+            Some(lock.tag.locktype().as_str())
         })
         .rank(4),
         Column::text(DB, (6, 12), |lock, context| {
-            context.snapshot.names.databases.get(&lock.tag.database?).map(|name| &**name)
+            context.snapshot.names.databases.get(&lock.tag.database()?).map(|name| &**name)
         })
         .rank(3)
         .only_where(several_databases),
@@ -257,7 +257,7 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     let lock = Waited::of(context, tag)?;
     let mut lines = vec![
         field("lock", text::one_line(&lock.name(context)), Tone::Title),
-        field("type", tag.locktype.as_str(), Tone::Plain),
+        field("type", tag.locktype().as_str(), Tone::Plain),
     ];
     let since = context.view.lock_waits.since.map(|since| context.day_and_time(since)).unwrap_or_default();
     match lock.seen {

@@ -65,7 +65,7 @@ fn hidden_marks_are_not_exchanged_for_a_finding() {
 fn arrows_start_in_the_first_pane_that_has_rows() {
     for key in ["<down>", "j", "<pgdn>", "g"] {
         let mut calm = sample::jobs(0.0);
-        calm.locks.retain(|lock| lock.wait_start.is_none() && lock.tag.locktype != LockType::Advisory);
+        calm.locks.retain(|lock| lock.wait_start.is_none() && lock.tag.locktype() != LockType::Advisory);
         let mut app = app(calm);
         assert!(app.pane(Pane::Chains).rows.is_empty() && app.focus == Pane::Chains);
         drive(&mut app, key);

@@ -64,7 +64,7 @@ impl App {
         let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
         let all_locks = self.all_locks;
         self.jumped_from = Some(Origin { screen, focus, page, all_locks });
-        let is_other = place.tag().is_some_and(|tag| tag.locktype != LockType::Advisory);
+        let is_other = place.tag().is_some_and(|tag| tag.locktype() != LockType::Advisory);
         self.show_all_locks(all_locks || is_other);
         for screen in screens.iter().copied() {
             self.go(screen);

@@ -11,7 +11,7 @@ fn at(seconds: i64) -> Timestamp {
 
 fn lock(pid: i32, granted: bool) -> Lock {
     Lock {
-        tag: LockTag { objid: Some(7), ..LockTag::new(LockType::Advisory) },
+        tag: LockTag::new(LockType::Advisory).with_objid(7),
         mode: LockMode::Exclusive,
         granted,
         pid: Some(pid),
@@ -41,10 +41,7 @@ fn snapshot(seconds: i64, locks: Section<Lock>) -> Snapshot {
 fn a_root_is_left_to_itself_for_a_moment_before_ending_it_is_proposed() {
     use crate::model::backend::State;
     use crate::model::lock::{LockMode, LockType};
-    let table = |number| crate::model::lock::LockTag {
-        relation: Some(number),
-        ..crate::model::lock::LockTag::new(LockType::Relation)
-    };
+    let table = |number| crate::model::lock::LockTag::new(LockType::Relation).with_relation(number);
     let scene = |now: f64, holder: i32| {
         let mut b = crate::sample::Builder { now, ..crate::sample::Builder::default() };
         for pid in 1..20 {

@@ -182,7 +182,7 @@ impl Counter {
         let Some(queue) = graph.queues.get(queue) else { return 0 };
         let awaited = row_behind(index, queue);
         // What a session holds outlives its transactions.
-        let is_session = awaited.locktype == LockType::Advisory;
+        let is_session = awaited.locktype() == LockType::Advisory;
         let identity = Identity {
             cause,
             backend_start: backend.and_then(|backend| backend.backend_start),

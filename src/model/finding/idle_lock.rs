@@ -29,7 +29,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     }
     let told: FxHashSet<LockTag> = look.scene.tasks.rows.iter().filter_map(task_lock).collect();
     for lock in
-        snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+        snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
     {
         if told.contains(&lock.tag) || is_name(&lock.tag) {
             continue;

@@ -145,7 +145,7 @@ fn own_wait(backend: &Backend) -> String {
 /// Cancelling a query ends the transaction's locks, too; on an idle backend, or for a session's lock, it does nothing.
 fn help(backend: Option<&Backend>, held: Option<&LockTag>) -> Option<&'static str> {
     let backend = backend?;
-    let advisory = held.is_some_and(|tag| tag.locktype == LockType::Advisory);
+    let advisory = held.is_some_and(|tag| tag.locktype() == LockType::Advisory);
     match (backend.backend_type.as_deref(), backend.state) {
         (Some("startup"), _) => None,
         (Some("autovacuum worker"), _) => Some("cancel"),

@@ -9,7 +9,7 @@ fn at(seconds: i64) -> Timestamp {
 
 fn lock(pid: i32, key: u32, granted: bool) -> Lock {
     Lock {
-        tag: LockTag { objid: Some(key), ..LockTag::new(LockType::Advisory) },
+        tag: LockTag::new(LockType::Advisory).with_objid(key),
         mode: LockMode::Exclusive,
         granted,
         pid: Some(pid),

@@ -174,9 +174,10 @@ fn waiting(snapshot: &Snapshot) -> FxHashMap<(u32, Place), u32> {
         return waiting;
     }
     let datid = snapshot.server().map(|server| server.datid);
-    for lock in snapshot.locks.rows.iter().filter(|lock| lock.tag.locktype == LockType::Tuple) {
-        if let (Some(table), Some(page), Some(line)) = (lock.tag.relation, lock.tag.page, lock.tag.tuple)
-            && lock.tag.database == datid
+    for lock in snapshot.locks.rows.iter().filter(|lock| lock.tag.locktype() == LockType::Tuple) {
+        if let (Some(table), Some(page), Some(line)) =
+            (lock.tag.relation(), lock.tag.page(), lock.tag.tuple())
+            && lock.tag.database() == datid
         {
             *waiting.entry((table, (page, line))).or_default() += 1;
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::Timestamp;
-use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::lock::{LockMode, LockType};
 use crate::model::snapshot::{Section, Snapshot};
 use crate::sample::{self, Builder, at};
 
@@ -77,9 +77,8 @@ fn rows_that_could_not_be_read_anew_are_judged_as_of_when_they_were_read() {
 fn who_waits_for_a_row_is_counted_at_its_lease() {
     let mut b = leases();
     b.leases[0].place = Some((0, 7));
-    let table = |oid| LockTag { relation: Some(oid), ..sample::relation(oid) };
-    let row =
-        |oid, line| LockTag { locktype: LockType::Tuple, page: Some(0), tuple: Some(line), ..table(oid) };
+    let table = |oid| sample::relation(oid).with_relation(oid);
+    let row = |oid, line| table(oid).with_locktype(LockType::Tuple).with_page(0).with_tuple(line);
     for (pid, tag, waits) in [
         (1, row(3010, 7), None),
         (2, row(3010, 7), Some(1.0)),

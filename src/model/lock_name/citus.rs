@@ -6,10 +6,10 @@ use crate::model::lock::{LockTag, LockType};
 /// What Citus locks, by `objsubid` (`AdvisoryLocktagClass` in `src/include/distributed/resource_lock.h`). Most are
 /// `(classid << 32) | objid`; where both halves mean something of their own they are shown apart.
 pub(super) fn resolve(tag: &LockTag) -> Option<LockName> {
-    if tag.locktype != LockType::Advisory {
+    if tag.locktype() != LockType::Advisory {
         return None;
     }
-    let (class, high, low) = (tag.objsubid?, tag.classid?, tag.objid?);
+    let (class, high, low) = (tag.objsubid()?, tag.classid()?, tag.objid()?);
     let id = u64::from(high) << 32 | u64::from(low);
     let name = match class {
         4 => format!("Citus metadata of shard {id}"),

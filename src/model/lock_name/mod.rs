@@ -231,7 +231,7 @@ impl LockNames {
     #[must_use]
     pub fn resolve_tag(&self, tag: &LockTag, context: Context<'_>) -> Option<LockName> {
         match tag.advisory_key() {
-            Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database), ..context }),
+            Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database()), ..context }),
             None => citus::resolve(tag),
         }
     }

@@ -174,12 +174,12 @@ fn a_configured_name_comes_first_and_a_learned_one_second() {
 
 #[test]
 fn tags_of_citus_have_names_of_their_own() {
-    let tag = |objsubid| LockTag {
-        database: Some(5),
-        classid: Some(0),
-        objid: Some(102_008),
-        objsubid: Some(objsubid),
-        ..LockTag::new(LockType::Advisory)
+    let tag = |objsubid| {
+        LockTag::new(LockType::Advisory)
+            .with_database(5)
+            .with_classid(0)
+            .with_objid(102_008)
+            .with_objsubid(objsubid)
     };
     let names = LockNames::default();
     let name = |objsubid| names.resolve_tag(&tag(objsubid), APP).map(|name| name.to_string());
@@ -187,10 +187,7 @@ fn tags_of_citus_have_names_of_their_own() {
     assert_eq!(name(14).as_deref(), Some("Citus background task 102008"));
     assert_eq!(name(99).as_deref(), Some("Citus lock of class 99"));
     assert_eq!(name(3), None);
-    assert_eq!(
-        names.resolve_tag(&LockTag { objid: Some(72_707_369), ..tag(1) }, APP).unwrap().to_string(),
-        "Prisma Migrate"
-    );
+    assert_eq!(names.resolve_tag(&tag(1).with_objid(72_707_369), APP).unwrap().to_string(), "Prisma Migrate");
     assert_eq!(names.resolve_tag(&LockTag::new(LockType::Relation), APP), None);
 }
 

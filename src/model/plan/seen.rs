@@ -29,7 +29,7 @@ impl SessionTarget {
     /// Whether the lock is one that a session can give up in the middle of a transaction, by a statement.
     #[must_use]
     pub fn holds_a_key(&self) -> bool {
-        self.holds.is_some_and(|(tag, _)| tag.locktype == LockType::Advisory)
+        self.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory)
     }
 }
 

@@ -47,12 +47,10 @@ impl TaskKey {
     pub fn tag(self, datid: u32) -> LockTag {
         let number = self.number().cast_unsigned();
         let half = |bits: u64| u32::try_from(bits & 0xffff_ffff).ok();
-        LockTag {
-            database: Some(datid),
-            classid: half(number >> 32),
-            objid: half(number),
-            objsubid: Some(1),
-            ..LockTag::new(LockType::Advisory)
-        }
+        LockTag::new(LockType::Advisory)
+            .with_database(datid)
+            .with_classid(half(number >> 32))
+            .with_objid(half(number))
+            .with_objsubid(1)
     }
 }

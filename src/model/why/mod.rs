@@ -26,7 +26,7 @@ pub fn why(view: &View, party: Party) -> Vec<String> {
         view.graph.wait_of(party).and_then(|(queue, place)| Some((queue, place, queue.waiters.get(place)?)));
     let (Some(scene), Some((queue, place, waiter))) = (scene, wait) else { return Vec::new() };
     let wait = Wait { scene, queue, place, waiter, statement: scene.statement(waiter.party) };
-    match queue.tag.locktype {
+    match queue.tag.locktype() {
         LockType::Relation => relation::sentences(&wait),
         _ => other::sentences(&wait),
     }

@@ -6,7 +6,7 @@ use crate::model::wait_graph::Party;
 
 pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
     let holder = wait.in_the_way().next();
-    let mut said = match wait.queue.tag.locktype {
+    let mut said = match wait.queue.tag.locktype() {
         LockType::TransactionId => transaction(wait, holder),
         LockType::Tuple => tuple(wait, holder),
         LockType::VirtualXid => virtual_transaction(wait, holder),
@@ -36,7 +36,7 @@ fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let who = scene.who(party);
     let row = scene.view.index.awaited(&wait.queue.tag, wait.waiter.pid);
     let name = wait.name();
-    let is_row = row.locktype == LockType::Tuple;
+    let is_row = row.locktype() == LockType::Tuple;
     let wants = match &wait.statement {
         _ if is_row => format!(
             "{name} wants the {}, which {who} has changed or locked: it waits for the end of that transaction.",

@@ -65,10 +65,10 @@ fn each_pair_of_modes() {
 
 #[test]
 fn waits_that_are_not_for_a_table() {
-    let xid = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
-    let row = LockTag { page: Some(0), tuple: Some(7), locktype: LockType::Tuple, ..relation(9) };
+    let xid = LockTag::new(LockType::TransactionId).with_transactionid(771);
+    let row = relation(9).with_page(0).with_tuple(7).with_locktype(LockType::Tuple);
     let vxid = LockTag::new(LockType::VirtualXid);
-    let of = |kind| LockTag { locktype: kind, ..relation(9) };
+    let of = |kind| relation(9).with_locktype(kind);
     let (x, s) = (LockMode::Exclusive, LockMode::Share);
     let idle = "It keeps that until its transaction ends, and has been idle in it for 1m00s: its client has to end it.";
     for (tag, has, needs, expected) in [
@@ -94,8 +94,8 @@ fn waits_that_are_not_for_a_table() {
 
 #[test]
 fn the_row_behind_a_transaction_and_who_else_waits_for_it() {
-    let xid = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
-    let row = LockTag { page: Some(0), tuple: Some(7), locktype: LockType::Tuple, ..relation(9) };
+    let xid = LockTag::new(LockType::TransactionId).with_transactionid(771);
+    let row = relation(9).with_page(0).with_tuple(7).with_locktype(LockType::Tuple);
     let mut b = pair((LockMode::Exclusive, ""), (LockMode::Share, "UPDATE accounts SET x = 1"), xid);
     b.lock(2, row, LockMode::Exclusive, None);
     b.session(3, "app@web", State::Active, 5.0, "INSERT INTO b VALUES (1)");

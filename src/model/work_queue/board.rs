@@ -198,10 +198,9 @@ impl Board {
 /// Who holds which bigint key of our own database; none for a prepared transaction.
 fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
     let datid = snapshot.server().map(|server| server.datid);
-    let held =
-        snapshot.locks.rows.iter().filter(|lock| {
-            lock.granted && lock.tag.locktype == LockType::Advisory && lock.tag.database == datid
-        });
+    let held = snapshot.locks.rows.iter().filter(|lock| {
+        lock.granted && lock.tag.locktype() == LockType::Advisory && lock.tag.database() == datid
+    });
     let key = |lock: &crate::model::lock::Lock| match lock.tag.advisory_key()? {
         LockKey::Bigint(number) => Some((number, lock.pid)),
         LockKey::Pair(..) => None,

@@ -72,7 +72,7 @@ impl<'a> Locks<'a> {
         let Self { reader, copy, rows, own, own_reads, awaited, last, .. } = self;
         copy.read(message, COLUMNS, |fields| {
             match row(fields, reader.datid)? {
-                Row::Lock(lock) if lock.tag.locktype == LockType::VirtualXid => {
+                Row::Lock(lock) if lock.tag.locktype() == LockType::VirtualXid => {
                     *awaited |= !lock.granted;
                     if lock.granted && lock.pid == Some(reader.pid) {
                         *own = Some(lock);
@@ -122,7 +122,7 @@ impl<'a> Locks<'a> {
 
 /// What reading a relation takes.
 fn is_read(lock: &Lock) -> bool {
-    lock.granted && lock.tag.locktype == LockType::Relation && lock.mode == LockMode::AccessShare
+    lock.granted && lock.tag.locktype() == LockType::Relation && lock.mode == LockMode::AccessShare
 }
 
 /// Sessions whose rows were left out: they have done nothing since the poll before.
@@ -152,7 +152,7 @@ impl Quiet {
     fn stays(&self, lock: &Lock) -> bool {
         let Some(pid) = lock.pid else { return false };
         self.in_transaction.contains(&pid)
-            || lock.tag.locktype == LockType::Advisory && self.idle.contains(&pid)
+            || lock.tag.locktype() == LockType::Advisory && self.idle.contains(&pid)
     }
 }
 
@@ -195,18 +195,16 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<Row, DecodeError> {
     let virtualtransaction = virtual_transaction(virtualtransaction)
         .unwrap_or(VirtualTransaction { proc_number: 0, local_xid: 0 });
     let absent = Absent::of(locktype);
-    let tag = LockTag {
-        locktype,
-        database: database.or(absent.database.then_some(datid)),
-        relation,
-        page: rare.page,
-        tuple: rare.tuple,
-        virtualxid: rare.virtualxid,
-        transactionid: rare.transactionid,
-        classid: classid.or(absent.classid.then_some(0)),
-        objid,
-        objsubid: objsubid.map(i16::cast_unsigned).or(absent.objsubid.then_some(1)),
-    };
+    let tag = LockTag::new(locktype)
+        .with_database(database.or(absent.database.then_some(datid)))
+        .with_relation(relation)
+        .with_page(rare.page)
+        .with_tuple(rare.tuple)
+        .with_virtualxid(rare.virtualxid)
+        .with_transactionid(rare.transactionid)
+        .with_classid(classid.or(absent.classid.then_some(0)))
+        .with_objid(objid)
+        .with_objsubid(objsubid.map(i16::cast_unsigned).or(absent.objsubid.then_some(1)));
     let (granted, wait_start) = (waits.is_none(), timestamp(waits));
     Ok(mode.map_or(Some(LockMode::Exclusive), LockMode::parse).map_or(Row::Unknown, |mode| {
         Row::Lock(Lock { tag, mode, granted, pid, virtualtransaction, wait_start })

@@ -62,10 +62,10 @@ impl Scan {
             let counted = counted.flat_map(|table| table.section.rows.iter().map(|row| row.tag));
             let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(self.systems.counted());
             for tag in tags {
-                let Some(database) = tag.database else { continue };
+                let Some(database) = tag.database() else { continue };
                 if database != 0 && database != server.datid {
                     used.databases.insert(database);
-                } else if let Some(relation) = tag.relation {
+                } else if let Some(relation) = tag.relation() {
                     relations.insert(relation);
                 }
             }

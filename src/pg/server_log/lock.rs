@@ -17,40 +17,28 @@ pub fn lock_tag(text: &str) -> Option<LockTag> {
     let short = |number: u32| u16::try_from(number).ok();
     Some(match (form.as_str(), numbers.as_slice()) {
         ("relation  of database ", [relation, database]) => {
-            LockTag { relation: Some(*relation), database: Some(*database), ..new(LockType::Relation) }
+            new(LockType::Relation).with_relation(*relation).with_database(*database)
         }
         ("extension of relation  of database ", [relation, database]) => {
-            LockTag { relation: Some(*relation), database: Some(*database), ..new(LockType::Extend) }
+            new(LockType::Extend).with_relation(*relation).with_database(*database)
         }
-        ("page  of relation  of database ", [page, relation, database]) => LockTag {
-            page: Some(*page),
-            relation: Some(*relation),
-            database: Some(*database),
-            ..new(LockType::Page)
-        },
-        ("tuple (,) of relation  of database ", [page, tuple, relation, database]) => LockTag {
-            page: Some(*page),
-            tuple: Some(short(*tuple)?),
-            relation: Some(*relation),
-            database: Some(*database),
-            ..new(LockType::Tuple)
-        },
-        ("transaction ", [transaction]) => {
-            LockTag { transactionid: Some(*transaction), ..new(LockType::TransactionId) }
+        ("page  of relation  of database ", [page, relation, database]) => {
+            new(LockType::Page).with_page(*page).with_relation(*relation).with_database(*database)
         }
-        ("object  of class  of database ", [object, class, database]) => LockTag {
-            objid: Some(*object),
-            classid: Some(*class),
-            database: Some(*database),
-            ..new(LockType::Object)
-        },
-        ("advisory lock [,,,]", [database, class, object, sub]) => LockTag {
-            database: Some(*database),
-            classid: Some(*class),
-            objid: Some(*object),
-            objsubid: Some(short(*sub)?),
-            ..new(LockType::Advisory)
-        },
+        ("tuple (,) of relation  of database ", [page, tuple, relation, database]) => new(LockType::Tuple)
+            .with_page(*page)
+            .with_tuple(short(*tuple)?)
+            .with_relation(*relation)
+            .with_database(*database),
+        ("transaction ", [transaction]) => new(LockType::TransactionId).with_transactionid(*transaction),
+        ("object  of class  of database ", [object, class, database]) => {
+            new(LockType::Object).with_objid(*object).with_classid(*class).with_database(*database)
+        }
+        ("advisory lock [,,,]", [database, class, object, sub]) => new(LockType::Advisory)
+            .with_database(*database)
+            .with_classid(*class)
+            .with_objid(*object)
+            .with_objsubid(short(*sub)?),
         _ => return None,
     })
 }

@@ -230,7 +230,7 @@ fn locks_have_their_tags() {
         ("extension of relation 1 of database 5", LockType::Extend),
         ("object 1 of class 2 of database 5", LockType::Object),
     ] {
-        assert_eq!(lock_tag(text).map(|tag| tag.locktype), Some(locktype), "{text}");
+        assert_eq!(lock_tag(text).map(|tag| tag.locktype()), Some(locktype), "{text}");
     }
     for text in [
         "",

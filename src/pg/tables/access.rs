@@ -81,8 +81,8 @@ pub(in crate::pg) fn blocker(locks: &Section<Lock>, oid: u32) -> Option<&Lock> {
     }
     let read = LockModes::of(LockMode::AccessShare);
     let mut blocking = locks.rows.iter().filter(|lock| {
-        lock.tag.relation == Some(oid)
-            && lock.tag.locktype == LockType::Relation
+        lock.tag.relation() == Some(oid)
+            && lock.tag.locktype() == LockType::Relation
             && lock.mode.conflicts_with(read)
     });
     blocking.clone().find(|lock| lock.granted).or_else(|| blocking.next())

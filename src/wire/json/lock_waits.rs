@@ -97,10 +97,10 @@ fn locked<'a>(snapshot: &'a Snapshot, tag: &LockTag, name: String) -> Locked<'a>
     let names = &snapshot.names;
     Locked {
         name,
-        locktype: tag.locktype.as_str(),
-        database: tag.database,
-        database_name: tag.database.and_then(|oid| names.databases.get(&oid)).map(|name| &**name),
-        relation: tag.relation,
+        locktype: tag.locktype().as_str(),
+        database: tag.database(),
+        database_name: tag.database().and_then(|oid| names.databases.get(&oid)).map(|name| &**name),
+        relation: tag.relation(),
         relation_name: names.relation(tag).map(|name| &**name),
         key: tag.advisory_key().map(Into::into),
     }

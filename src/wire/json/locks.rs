@@ -55,7 +55,7 @@ impl<'a> Locks<'a> {
         let writer = Writer { snapshot, words: Words::of(snapshot, index, lock_names), gids };
         let mut locks = Self { rows: Vec::new(), places: FxHashMap::default() };
         for (index, lock) in readable(&snapshot.locks).iter().enumerate() {
-            let advisory = lock.tag.locktype == LockType::Advisory;
+            let advisory = lock.tag.locktype() == LockType::Advisory;
             if advisory || !lock.granted || awaited.contains(&lock.tag) {
                 locks.places.insert(index, locks.rows.len());
                 locks.rows.push(writer.lock(lock));
@@ -80,17 +80,17 @@ impl<'a> Writer<'a, '_> {
     fn lock(&self, lock: &lock::Lock) -> Lock<'a> {
         let tag = lock.tag;
         Lock {
-            locktype: tag.locktype.as_str(),
-            database: tag.database,
-            relation: tag.relation,
+            locktype: tag.locktype().as_str(),
+            database: tag.database(),
+            relation: tag.relation(),
             relation_name: self.snapshot.names.relation(&tag).map(|name| &**name),
-            page: tag.page,
-            tuple: tag.tuple,
-            virtualxid: tag.virtualxid.map(|virtualxid| virtualxid.to_string()),
-            transactionid: tag.transactionid,
-            classid: tag.classid,
-            objid: tag.objid,
-            objsubid: tag.objsubid,
+            page: tag.page(),
+            tuple: tag.tuple(),
+            virtualxid: tag.virtualxid().map(|virtualxid| virtualxid.to_string()),
+            transactionid: tag.transactionid(),
+            classid: tag.classid(),
+            objid: tag.objid(),
+            objsubid: tag.objsubid(),
             key: tag.advisory_key().map(Into::into),
             name: self.words.name(&tag, lock.pid).map(|name| name.to_string()),
             mode: lock.mode.as_str(),

@@ -124,8 +124,8 @@ impl<'a> PreparedRow<'a> {
     pub(super) fn of(row: &'a lock::Prepared, snapshot: &Snapshot) -> Self {
         let own = snapshot.locks.rows.iter().find(|lock| {
             lock.pid.is_none()
-                && lock.tag.locktype == LockType::TransactionId
-                && lock.tag.transactionid == Some(row.transaction)
+                && lock.tag.locktype() == LockType::TransactionId
+                && lock.tag.transactionid() == Some(row.transaction)
         });
         Self {
             gid: &row.gid,
@@ -233,9 +233,9 @@ impl<'a> Finding<'a> {
                     virtualtransaction: virtualtransaction.to_string(),
                 },
                 Subject::Lock(tag) => SubjectShape::Lock {
-                    locktype: tag.locktype.as_str(),
-                    database: tag.database,
-                    relation: tag.relation,
+                    locktype: tag.locktype().as_str(),
+                    database: tag.database(),
+                    relation: tag.relation(),
                     key: tag.advisory_key().map(Into::into),
                 },
                 Subject::Task(task) => SubjectShape::Task { table: task.table, id: task.id },

@@ -100,8 +100,8 @@ columns! {
         5 virtualtransaction: VirtualTransaction,
         6 wait_start: Option<Timestamp>,
     }
-    /// What is locked.
-    Tags of LockTag {
+    /// What is locked, column by column.
+    Tags of TagColumns {
         1 locktype: LockType,
         2 database: Option<u32>,
         3 relation: Option<u32>,
@@ -201,6 +201,84 @@ impl Column<Option<VirtualTransaction>> for MaybeVirtuals {
 
     fn rows(&self) -> usize {
         Column::<Option<i32>>::rows(&self.proc_number)
+    }
+}
+
+/// [`LockTag`] with each of its columns.
+pub(super) struct TagColumns {
+    locktype: LockType,
+    database: Option<u32>,
+    relation: Option<u32>,
+    page: Option<u32>,
+    tuple: Option<u16>,
+    virtualxid: Option<VirtualTransaction>,
+    transactionid: Option<u32>,
+    classid: Option<u32>,
+    objid: Option<u32>,
+    objsubid: Option<u16>,
+}
+
+impl From<&LockTag> for TagColumns {
+    fn from(tag: &LockTag) -> Self {
+        Self {
+            locktype: tag.locktype(),
+            database: tag.database(),
+            relation: tag.relation(),
+            page: tag.page(),
+            tuple: tag.tuple(),
+            virtualxid: tag.virtualxid(),
+            transactionid: tag.transactionid(),
+            classid: tag.classid(),
+            objid: tag.objid(),
+            objsubid: tag.objsubid(),
+        }
+    }
+}
+
+impl Cell for LockTag {
+    type Column = Tags;
+}
+
+/// So many tags are taken apart at once.
+const TAGS_AT_ONCE: usize = 256;
+
+impl Column<LockTag> for Tags {
+    fn push(&mut self, tag: &LockTag, strings: &mut Strings) {
+        self.push(&TagColumns::from(tag), strings);
+    }
+
+    fn extend<'a>(&mut self, mut tags: impl Iterator<Item = &'a LockTag> + Clone, strings: &mut Strings) {
+        let mut some = Vec::with_capacity(TAGS_AT_ONCE);
+        loop {
+            some.clear();
+            some.extend(tags.by_ref().take(TAGS_AT_ONCE).map(TagColumns::from));
+            if some.is_empty() {
+                break;
+            }
+            Column::<TagColumns>::extend(self, some.iter(), strings);
+        }
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> LockTag {
+        let tag: TagColumns = self.get(at, strings);
+        LockTag::new(tag.locktype)
+            .with_database(tag.database)
+            .with_relation(tag.relation)
+            .with_page(tag.page)
+            .with_tuple(tag.tuple)
+            .with_virtualxid(tag.virtualxid)
+            .with_transactionid(tag.transactionid)
+            .with_classid(tag.classid)
+            .with_objid(tag.objid)
+            .with_objsubid(tag.objsubid)
+    }
+
+    fn rows(&self) -> usize {
+        Column::<TagColumns>::rows(self)
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        Column::<TagColumns>::reserve(self, rows);
     }
 }
 

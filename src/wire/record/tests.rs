@@ -136,24 +136,25 @@ impl Dice {
 
     fn tag(&mut self) -> LockTag {
         use LockType as T;
-        LockTag {
-            locktype: self.of(&[
-                T::Relation,
-                T::Tuple,
-                T::TransactionId,
-                T::VirtualXid,
-                T::Advisory,
-                T::Other,
-            ]),
-            database: self.maybe(Self::u32),
-            relation: self.maybe(Self::u32),
-            page: self.maybe(Self::u32),
-            tuple: self.maybe(Self::u16),
-            virtualxid: self.maybe(Self::xact),
-            transactionid: self.maybe(Self::u32),
-            classid: self.maybe(Self::u32),
-            objid: self.maybe(Self::u32),
-            objsubid: self.maybe(Self::u16),
+        let new = LockTag::new(self.of(&T::ALL));
+        // As many columns as a lock has.
+        match new.locktype() {
+            T::VirtualXid => new.with_virtualxid(self.xact()),
+            T::Tuple | T::Page => new
+                .with_database(self.maybe(Self::u32))
+                .with_relation(self.maybe(Self::u32))
+                .with_page(self.maybe(Self::u32))
+                .with_tuple(self.maybe(Self::u16)),
+            T::ApplyTransaction => new
+                .with_database(self.maybe(Self::u32))
+                .with_transactionid(self.maybe(Self::u32))
+                .with_objid(self.maybe(Self::u32)),
+            T::Relation => new.with_database(self.maybe(Self::u32)).with_relation(self.maybe(Self::u32)),
+            _ => new
+                .with_database(self.maybe(Self::u32))
+                .with_classid(self.maybe(Self::u32))
+                .with_objid(self.maybe(Self::u32))
+                .with_objsubid(self.maybe(Self::u16)),
         }
     }
 
@@ -456,7 +457,7 @@ impl Dice {
     fn past(&mut self) -> Past {
         let held: HeldLocks = self
             .some(9, |dice| {
-                let tag = LockTag { objid: Some(dice.u32()), ..LockTag::new(LockType::Advisory) };
+                let tag = LockTag::new(LockType::Advisory).with_objid(dice.u32());
                 ((dice.i32(), tag), HeldSince { proved: dice.time(), seen: dice.time() })
             })
             .into_iter()

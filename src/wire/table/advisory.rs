@@ -29,7 +29,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>) -> Vec<
         .locks
         .rows
         .iter()
-        .filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+        .filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
         .collect();
     if held.is_empty() {
         return vec!["No advisory locks held.".to_owned()];
@@ -40,9 +40,9 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>) -> Vec<
     held.sort_by_key(|lock| (std::cmp::Reverse(waiters(lock)), lock.tag, lock.pid));
     // The same key in two databases is two locks.
     let several =
-        held.iter().any(|lock| held.first().is_some_and(|first| first.tag.database != lock.tag.database));
+        held.iter().any(|lock| held.first().is_some_and(|first| first.tag.database() != lock.tag.database()));
     let row = |lock: &&Lock| {
-        let database = lock.tag.database.and_then(|oid| snapshot.names.databases.get(&oid));
+        let database = lock.tag.database().and_then(|oid| snapshot.names.databases.get(&oid));
         let mut cells = vec![
             lock.tag.advisory_key().map_or_else(String::new, |key| key.to_string()),
             words

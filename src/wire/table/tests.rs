@@ -121,10 +121,10 @@ fn advisory_locks_of_several_databases_say_which_they_are_of() {
     let mut snapshot = crate::sample::incident(0.0).snapshot();
     let mut locks = (*snapshot.locks.rows).clone();
     let is_held = |lock: &&crate::model::lock::Lock| {
-        lock.granted && lock.tag.locktype == crate::model::lock::LockType::Advisory
+        lock.granted && lock.tag.locktype() == crate::model::lock::LockType::Advisory
     };
     let mut other = *locks.iter().find(is_held).unwrap();
-    other.tag.database = Some(77);
+    other.tag = other.tag.with_database(77);
     locks.push(other);
     snapshot.locks.rows = std::sync::Arc::new(locks);
     let mut names = (*snapshot.names).clone();

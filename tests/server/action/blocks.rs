@@ -115,11 +115,9 @@ async fn a_leader_holds_the_locks_of_its_workers() {
         .await;
         let rows = look.query(held, &[]).await.unwrap();
         assert!(rows.iter().all(|row| row.get::<_, i32>(2) != leader.pid), "{version}");
-        let tag = LockTag {
-            database: Some(rows[0].get(0)),
-            relation: Some(rows[0].get(1)),
-            ..LockTag::new(LockType::Relation)
-        };
+        let tag = LockTag::new(LockType::Relation)
+            .with_database(rows[0].get::<_, u32>(0))
+            .with_relation(rows[0].get::<_, u32>(1));
         let seen = seen(&look, leader.pid).await;
         let of = |mode| SessionTarget { holds: Some((tag, mode)), ..seen.clone() };
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(of(LockMode::Share))).await;

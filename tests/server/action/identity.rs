@@ -136,12 +136,12 @@ async fn who_has_given_its_key_up_is_left_alone() {
         let idle = Session::open(&pair.info).await;
         idle.run("SELECT pg_advisory_lock(72707369), pg_advisory_lock_shared(-3, 7)").await;
         let datid = datid(&pair.look).await;
-        let key = |classid: u32, objid: u32, objsubid: u16| LockTag {
-            database: Some(datid),
-            classid: Some(classid),
-            objid: Some(objid),
-            objsubid: Some(objsubid),
-            ..LockTag::new(LockType::Advisory)
+        let key = |classid: u32, objid: u32, objsubid: u16| {
+            LockTag::new(LockType::Advisory)
+                .with_database(datid)
+                .with_classid(classid)
+                .with_objid(objid)
+                .with_objsubid(objsubid)
         };
         let big = Some((key(0, 72_707_369, 1), LockMode::Exclusive));
         let pairs = Some((key((-3_i32).cast_unsigned(), 7, 2), LockMode::Share));
@@ -152,7 +152,7 @@ async fn who_has_given_its_key_up_is_left_alone() {
             Some((key(0, 72_707_369, 1), LockMode::Share)),
             Some((key(0, 72_707_369, 2), LockMode::Exclusive)),
             Some((key(1, 72_707_369, 1), LockMode::Exclusive)),
-            Some((LockTag { database: Some(1), ..key(0, 72_707_369, 1) }, LockMode::Exclusive)),
+            Some((key(0, 72_707_369, 1).with_database(1), LockMode::Exclusive)),
         ] {
             let other = SessionTarget { holds, ..target.clone() };
             pair.is_left_alone(Verb::Terminate, other, "it no longer holds").await;

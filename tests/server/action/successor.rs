@@ -61,7 +61,7 @@ impl Stage {
         let view = self.view().await;
         let snapshot = view.snapshot.as_deref().unwrap();
         let id = snapshot.backend(pid).unwrap().id();
-        let of_user = |tag: &locktop::model::lock::LockTag| tag.virtualxid.is_none();
+        let of_user = |tag: &locktop::model::lock::LockTag| tag.virtualxid().is_none();
         let held = snapshot
             .locks
             .rows

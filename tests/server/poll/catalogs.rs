@@ -73,7 +73,7 @@ async fn names_that_cannot_be_looked_up_are_numbers_until_they_can() {
                 .locks
                 .rows
                 .iter()
-                .filter(|lock| lock.pid == pid && lock.tag.database == Some(datid))
+                .filter(|lock| lock.pid == pid && lock.tag.database() == Some(datid))
                 .map(|lock| snapshot.names.relation(&lock.tag).map(ToString::to_string))
                 .collect();
             names.sort();

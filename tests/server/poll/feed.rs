@@ -54,7 +54,7 @@ async fn the_feed_publishes_reconnects_and_obeys() {
             .locks
             .rows
             .iter()
-            .find(|lock| lock.pid == Some(admin_pid) && lock.tag.objid == Some(3))
+            .find(|lock| lock.pid == Some(admin_pid) && lock.tag.objid() == Some(3))
             .unwrap();
         // It cannot be held since before it was taken, and is held since the holder became idle: which it did once more
         // after the answer, since the driver closes its statement then.
@@ -105,14 +105,14 @@ async fn a_server_that_was_killed_is_found_again() {
     let (before, after) = (first.snapshot.as_ref().unwrap(), again.snapshot.as_ref().unwrap());
     assert!(Arc::ptr_eq(before, after), "the old rows stay");
     assert_eq!(after.locks.taken_at, Some(after.taken_at));
-    assert!(after.locks.rows.iter().any(|lock| lock.tag.objid == Some(3)));
+    assert!(after.locks.rows.iter().any(|lock| lock.tag.objid() == Some(3)));
     assert!(again.series == first.series && again.id > first.id);
     server.restart().await.unwrap();
     let back = feed.until(|view| view.link == Link::Live && view.id > again.id).await;
     let snapshot = back.snapshot.as_deref().unwrap();
     assert!(snapshot.taken_at > after.taken_at);
     assert_ne!(snapshot.server().unwrap().own_pid, own);
-    assert!(snapshot.locks.rows.iter().all(|lock| lock.tag.objid != Some(3)), "the holder is gone");
+    assert!(snapshot.locks.rows.iter().all(|lock| lock.tag.objid() != Some(3)), "the holder is gone");
 }
 
 /// The poll's connection and the one in reserve, whatever is polled, and nothing is left of either.

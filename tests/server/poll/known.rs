@@ -87,7 +87,7 @@ async fn after_every_step_a_snapshot_is_what_the_views_say() {
                 let other = narrow.poll(None).await.unwrap();
                 let known = |lock| snapshot.locks.rows.contains(lock);
                 let advisory = |rows: &[Lock]| {
-                    rows.iter().filter(|lock| lock.tag.locktype == LockType::Advisory).count()
+                    rows.iter().filter(|lock| lock.tag.locktype() == LockType::Advisory).count()
                 };
                 assert_eq!(advisory(&other.locks.rows), advisory(&snapshot.locks.rows), "{step}");
                 let strange = other.locks.rows.iter().find(|lock| lock.pid.is_none() && !known(*lock));

@@ -32,7 +32,7 @@ impl<'a> Gone<'a> {
     }
 
     fn releases(self, queue: &Queue) -> bool {
-        !(self.keeps_advisory && queue.tag.locktype == LockType::Advisory)
+        !(self.keeps_advisory && queue.tag.locktype() == LockType::Advisory)
     }
 
     /// The queues that the server looks at when they go, ascending.

@@ -24,8 +24,8 @@ impl Sieve {
     }
 
     fn place(&self, tag: &LockTag) -> (usize, u64) {
-        let mut mix = tag.locktype as u64;
-        for part in [tag.objid, tag.relation, tag.transactionid, tag.classid] {
+        let mut mix = tag.locktype() as u64;
+        for part in [tag.objid(), tag.relation(), tag.transactionid(), tag.classid()] {
             mix = (mix ^ u64::from(part.unwrap_or_default()))
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 .rotate_left(29);

@@ -222,7 +222,7 @@ fn more(lines: &mut Vec<Line>, count: usize) {
 /// The locks of one process or prepared transaction, those somebody waits for first.
 fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Line> {
     // Everybody holds a lock on his own virtual transaction: noise, unless somebody waits for it.
-    let own = |lock: &Lock| lock.tag.locktype == LockType::VirtualXid && context.queue(&lock.tag).is_none();
+    let own = |lock: &Lock| lock.tag.locktype() == LockType::VirtualXid && context.queue(&lock.tag).is_none();
     let mut locks: Vec<&Lock> = locks.filter(|lock| lock.granted && !own(lock)).collect();
     if locks.is_empty() {
         return vec![heading("Holds no locks")];

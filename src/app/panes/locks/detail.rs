@@ -34,11 +34,11 @@ pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: 
 }
 
 fn what(context: &Context<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
-    let database = tag.database.filter(|oid| *oid != 0).map(|oid| {
+    let database = tag.database().filter(|oid| *oid != 0).map(|oid| {
         let name = context.snapshot.names.databases.get(&oid);
         name.map_or_else(|| oid.to_string(), |name| crate::text::one_line(name).into_owned())
     });
-    let relation = tag.relation.map(|oid| match context.snapshot.names.relation(tag) {
+    let relation = tag.relation().map(|oid| match context.snapshot.names.relation(tag) {
         Some(name) => format!("{} (oid {oid})", crate::text::one_line(name)),
         None => oid.to_string(),
     });
@@ -46,10 +46,10 @@ fn what(context: &Context<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
     let mut lines = vec![
         field("lock", context.lock_label(tag, pid), Tone::Plain),
         fields(&[
-            ("type", tag.locktype.as_str().to_owned()),
+            ("type", tag.locktype().as_str().to_owned()),
             ("database", database.unwrap_or_default()),
             ("relation", relation.unwrap_or_default()),
-            ("transaction", number(tag.transactionid)),
+            ("transaction", number(tag.transactionid())),
         ]),
     ];
     if let Some(key) = tag.advisory_key() {

@@ -42,7 +42,7 @@ static COLUMNS: Columns<Locks> = Columns {
     shown: &[
         Column::cell(("LOCK", "lock", LOCK_HELP), (20, 40), |lock, context, room| label(context, lock, room)),
         Column::text(("TYPE", "type", "the lock type, as in pg_locks"), (8, 13), |lock, _| {
-            Some(lock.tag.locktype.as_str())
+            Some(lock.tag.locktype().as_str())
         })
         .rank(5),
         Column::sorted(
@@ -109,7 +109,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         _ => None,
     },
     ..Definition::new(("Locks", "a lock of a session"), &COLUMNS, |context, wanted| {
-        rows(context, |lock| wanted.all_locks || lock.tag.locktype == LockType::Advisory)
+        rows(context, |lock| wanted.all_locks || lock.tag.locktype() == LockType::Advisory)
     })
 };
 
@@ -225,7 +225,7 @@ pub(in crate::app::panes) fn who(context: &Context<'_>, lock: &Lock, room: u16) 
 }
 
 pub(in crate::app::panes) fn database<'a>(context: &Context<'a>, lock: &Lock) -> Option<&'a str> {
-    context.snapshot.names.databases.get(&lock.tag.database?).map(|name| &**name)
+    context.snapshot.names.databases.get(&lock.tag.database()?).map(|name| &**name)
 }
 
 pub(in crate::app::panes) fn key(lock: &Lock) -> Cell {
@@ -239,7 +239,7 @@ pub(in crate::app::panes) fn party(lock: &Lock) -> Party {
 
 /// `X` and `S` are enough for the two modes of an advisory lock.
 pub(in crate::app::panes) fn mode(lock: &Lock, room: u16) -> Cell {
-    let short = match (lock.tag.locktype, lock.mode) {
+    let short = match (lock.tag.locktype(), lock.mode) {
         (LockType::Advisory, LockMode::Exclusive) => "X",
         (LockType::Advisory, LockMode::Share) => "S",
         (_, mode) => return Cell::plain(mode.short()),

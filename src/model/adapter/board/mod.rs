@@ -156,7 +156,7 @@ fn holders(snapshot: &Snapshot) -> Option<FxHashMap<LockKey, Option<i32>>> {
     if snapshot.locks.error.is_some() {
         return None;
     }
-    let held = snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.database == Some(datid));
+    let held = snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.database() == Some(datid));
     Some(held.filter_map(|lock| Some((lock.tag.advisory_key()?, lock.pid))).collect())
 }
 

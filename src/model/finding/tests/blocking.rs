@@ -80,8 +80,8 @@ fn a_root_is_critical_when_it_blocks_many_and_a_warning_when_somebody_waits_long
 #[test]
 fn a_prepared_transaction_is_found_by_its_own_lock() {
     let vxid = VirtualTransaction { proc_number: 3, local_xid: 12 };
-    let own = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
-    let other = LockTag { transactionid: Some(772), ..LockTag::new(LockType::TransactionId) };
+    let own = LockTag::new(LockType::TransactionId).with_transactionid(771);
+    let other = LockTag::new(LockType::TransactionId).with_transactionid(772);
     let mut stage = Stage::new().locks(vec![lock(other, None, (3, 13)), lock(own, None, (3, 12))]).root(
         Party::Prepared(vxid),
         4,
@@ -167,8 +167,8 @@ fn cycles_name_their_parties() {
 
 #[test]
 fn a_wait_for_a_transaction_names_the_row() {
-    let row = LockTag { locktype: LockType::Tuple, page: Some(0), tuple: Some(7), ..accounts() };
-    let xid = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
+    let row = accounts().with_locktype(LockType::Tuple).with_page(0).with_tuple(7);
+    let xid = LockTag::new(LockType::TransactionId).with_transactionid(771);
     let stage = Stage::new().locks(vec![lock(row, Some(2), (3, 12))]).queue(
         xid,
         &[],
@@ -183,17 +183,14 @@ fn a_wait_for_a_transaction_names_the_row() {
 fn what_is_locked_in_words() {
     let vxid = VirtualTransaction { proc_number: 3, local_xid: 12 };
     for (tag, words) in [
-        (LockTag { relation: Some(99), ..accounts() }, "relation 99"),
-        (LockTag { locktype: LockType::Tuple, ..accounts() }, "row of accounts"),
-        (LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) }, "transaction 771"),
-        (
-            LockTag { virtualxid: Some(vxid), ..LockTag::new(LockType::VirtualXid) },
-            "virtual transaction 3/12",
-        ),
+        (accounts().with_relation(99), "relation 99"),
+        (accounts().with_locktype(LockType::Tuple), "row of accounts"),
+        (LockTag::new(LockType::TransactionId).with_transactionid(771), "transaction 771"),
+        (LockTag::new(LockType::VirtualXid).with_virtualxid(vxid), "virtual transaction 3/12"),
         (LockTag::new(LockType::Object), "object ?/?"),
         (advisory(42), "advisory lock 42"),
         (advisory(1), "advisory lock 1 (Airflow migrations?)"),
-        (LockTag { objsubid: Some(3), ..advisory(42) }, "advisory lock 0/42/3"),
+        (advisory(42).with_objsubid(3), "advisory lock 0/42/3"),
     ] {
         let stage = Stage::new().queue(tag, &[], vec![waiter(2, LockMode::Share, ago(60))]);
         assert_eq!(*stage.only().summary, format!("2 waits 1m00s for Share on {words}"));

@@ -96,7 +96,7 @@ fn a_prepared_transaction_is_met_by_its_owner() {
         }],
         now(),
     );
-    let own = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
+    let own = LockTag::new(LockType::TransactionId).with_transactionid(771);
     stage.snapshot.locks = Section::fresh(vec![lock(own, None, (3, 12))], now());
     assert_eq!(stage.only().severity, Severity::Critical);
     stage.thresholds.expected = vec![entry(|entry| entry.user = Some("xa".into()))];

@@ -189,17 +189,11 @@ fn waiter(pid: i32, mode: LockMode, wait_start: Option<Timestamp>) -> Waiter {
 }
 
 fn accounts() -> LockTag {
-    LockTag { database: Some(5), relation: Some(16_384), ..LockTag::new(LockType::Relation) }
+    LockTag::new(LockType::Relation).with_database(5).with_relation(16_384)
 }
 
 fn advisory(key: u32) -> LockTag {
-    LockTag {
-        database: Some(5),
-        classid: Some(0),
-        objid: Some(key),
-        objsubid: Some(1),
-        ..LockTag::new(LockType::Advisory)
-    }
+    LockTag::new(LockType::Advisory).with_database(5).with_classid(0).with_objid(key).with_objsubid(1)
 }
 
 fn lock(tag: LockTag, pid: Option<i32>, vxid: (i32, u32)) -> Lock {

@@ -31,7 +31,7 @@ fn an_idle_session_that_holds_a_lock_is_worth_knowing() {
 
 #[test]
 fn an_idle_worker_that_has_its_name_is_no_news() {
-    let name = LockTag { classid: Some(0x4C4E_0001), ..advisory(815) };
+    let name = advisory(815).with_classid(0x4C4E_0001);
     let idle = Backend { state_change: ago(7200), ..backend(7, State::Idle) };
     let mut stage = Stage::new().locks(vec![lock(name, Some(7), (3, 1))]).backends(vec![idle]);
     assert!(stage.find().is_empty());

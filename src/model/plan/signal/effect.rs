@@ -88,6 +88,6 @@ fn roots(index: &PlanIndex<'_>, parties: &[Party]) -> Option<String> {
 
 /// Whether somebody waits for an advisory lock that the party holds.
 fn is_awaited_advisory(index: &PlanIndex<'_>, party: Party) -> bool {
-    let advisory = index.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
+    let advisory = index.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
     advisory.flat_map(|queue| &queue.holders).any(|holder| holder.party == party)
 }

@@ -37,7 +37,7 @@ impl<'a> Held<'a> {
     /// The most important first: those that most wait for, then the strongest.
     fn words(&self, index: &PlanIndex<'_>, pid: i32) -> String {
         // Every transaction has a lock on its own id.
-        let is_own = |lock: &&&Lock| lock.tag.locktype != LockType::VirtualXid;
+        let is_own = |lock: &&&Lock| lock.tag.locktype() != LockType::VirtualXid;
         let mut locks: Vec<&Lock> = self.of.get(&pid).into_iter().flatten().filter(is_own).copied().collect();
         let most = if index.snapshot.locks_omitted > 0 { "at least " } else { "" };
         if locks.is_empty() {
@@ -45,7 +45,7 @@ impl<'a> Held<'a> {
         }
         locks.sort_by_key(|lock| {
             let awaited = self.awaited.get(&lock.tag).copied().unwrap_or_default();
-            let is_id = lock.tag.locktype == LockType::TransactionId;
+            let is_id = lock.tag.locktype() == LockType::TransactionId;
             (std::cmp::Reverse(awaited), is_id, std::cmp::Reverse(lock.mode), lock.tag)
         });
         let name = |lock: &&Lock| {

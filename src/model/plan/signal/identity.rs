@@ -50,7 +50,7 @@ pub(super) fn of(
 
 /// The advisory lock that a party holds and most wait for.
 fn awaited_key(index: &PlanIndex<'_>, party: Party) -> Option<(LockTag, LockMode)> {
-    let queues = index.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
+    let queues = index.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
     let held = queues.filter_map(|queue| {
         let holder = queue.holders.iter().find(|holder| holder.party == party)?;
         Some((queue.waiters.len(), queue.tag, holder.modes.iter().last()?))

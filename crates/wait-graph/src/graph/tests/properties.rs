@@ -17,7 +17,7 @@ fn at(second: i64) -> Timestamp {
 
 fn tag(number: u32) -> LockTag {
     let locktype = if number.is_multiple_of(2) { LockType::Advisory } else { LockType::Relation };
-    LockTag { objid: Some(number), database: Some(1), ..LockTag::new(locktype) }
+    LockTag::new(locktype).with_objid(number).with_database(1)
 }
 
 /// Any row at all: nothing keeps holders compatible or a process from waiting twice.

@@ -106,7 +106,8 @@ impl Reference {
         let mut freed = BTreeSet::new();
         for (tag, queue) in &mut self.queues {
             let holds = self.holds.entry(*tag).or_default();
-            let goes = |party: Party| gone.contains(&party) && !(keeps && tag.locktype == LockType::Advisory);
+            let goes =
+                |party: Party| gone.contains(&party) && !(keeps && tag.locktype() == LockType::Advisory);
             let is_released = holds
                 .iter()
                 .any(|(party, mode)| goes(*party) && queue.iter().any(|wait| conflict(wait.mode, *mode)));

@@ -106,35 +106,21 @@ fn tag(what: &str) -> LockTag {
     let number = |text: &str| text.parse::<u32>().unwrap();
     if let Some(relation) = what.strip_prefix("rel") {
         let (relation, database) = relation.split_once('/').unwrap_or((relation, "1"));
-        LockTag {
-            database: Some(number(database)),
-            relation: Some(number(relation)),
-            ..LockTag::new(LockType::Relation)
-        }
+        LockTag::new(LockType::Relation).with_database(number(database)).with_relation(number(relation))
     } else if let Some(tuple) = what.strip_prefix("tup") {
-        LockTag {
-            database: Some(1),
-            relation: Some(16),
-            page: Some(0),
-            tuple: tuple.parse().ok(),
-            ..LockTag::new(LockType::Tuple)
-        }
+        LockTag::new(LockType::Tuple)
+            .with_database(1)
+            .with_relation(16)
+            .with_page(0)
+            .with_tuple(tuple.parse().ok())
     } else if let Some(xid) = what.strip_prefix("xid") {
-        LockTag { transactionid: Some(number(xid)), ..LockTag::new(LockType::TransactionId) }
+        LockTag::new(LockType::TransactionId).with_transactionid(number(xid))
     } else if let Some(vx) = what.strip_prefix("vx") {
-        LockTag {
-            virtualxid: Some(VirtualTransaction { proc_number: 1, local_xid: number(vx) }),
-            ..LockTag::new(LockType::VirtualXid)
-        }
+        LockTag::new(LockType::VirtualXid)
+            .with_virtualxid(VirtualTransaction { proc_number: 1, local_xid: number(vx) })
     } else {
         let key = what.bytes().next().map(u32::from);
-        LockTag {
-            database: Some(1),
-            classid: Some(0),
-            objid: key,
-            objsubid: Some(1),
-            ..LockTag::new(LockType::Advisory)
-        }
+        LockTag::new(LockType::Advisory).with_database(1).with_classid(0).with_objid(key).with_objsubid(1)
     }
 }
 

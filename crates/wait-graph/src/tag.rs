@@ -1,0 +1,428 @@
+//! What a lock is on: the columns of `pg_locks` that name it, in 16 bytes.
+
+use locktop_base::LockKey;
+
+/// `pg_locks.locktype`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LockType {
+    /// A table, index, view, …
+    Relation,
+    /// The right to extend a relation.
+    Extend,
+    /// `pg_database.datfrozenxid`.
+    FrozenId,
+    /// A page of a relation.
+    Page,
+    /// A row: waiting in line for it.
+    Tuple,
+    /// A transaction: waiting for it to end (row locks wait here).
+    TransactionId,
+    /// A virtual transaction id.
+    VirtualXid,
+    /// A speculative insertion.
+    SpecToken,
+    /// Any other database object.
+    Object,
+    /// An old user lock.
+    UserLock,
+    /// An advisory lock.
+    Advisory,
+    /// A remote transaction that an apply worker applies (from PostgreSQL 16).
+    ApplyTransaction,
+    /// A type this version of locktop does not know.
+    Other,
+}
+
+impl LockType {
+    /// Every type, in the order of their declaration.
+    pub const ALL: [Self; 13] = [
+        Self::Relation,
+        Self::Extend,
+        Self::FrozenId,
+        Self::Page,
+        Self::Tuple,
+        Self::TransactionId,
+        Self::VirtualXid,
+        Self::SpecToken,
+        Self::Object,
+        Self::UserLock,
+        Self::Advisory,
+        Self::ApplyTransaction,
+        Self::Other,
+    ];
+
+    /// The type the server means by `text`.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Self {
+        match text {
+            b"relation" => Self::Relation,
+            b"extend" => Self::Extend,
+            b"frozenid" => Self::FrozenId,
+            b"page" => Self::Page,
+            b"tuple" => Self::Tuple,
+            b"transactionid" => Self::TransactionId,
+            b"virtualxid" => Self::VirtualXid,
+            b"spectoken" => Self::SpecToken,
+            b"object" => Self::Object,
+            b"userlock" => Self::UserLock,
+            b"advisory" => Self::Advisory,
+            b"applytransaction" => Self::ApplyTransaction,
+            _ => Self::Other,
+        }
+    }
+
+    /// The server's own word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Relation => "relation",
+            Self::Extend => "extend",
+            Self::FrozenId => "frozenid",
+            Self::Page => "page",
+            Self::Tuple => "tuple",
+            Self::TransactionId => "transactionid",
+            Self::VirtualXid => "virtualxid",
+            Self::SpecToken => "spectoken",
+            Self::Object => "object",
+            Self::UserLock => "userlock",
+            Self::Advisory => "advisory",
+            Self::ApplyTransaction => "applytransaction",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A virtual transaction id, `3/1234`. That of a prepared transaction has a process number of -1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VirtualTransaction {
+    /// Process number (backend id before PostgreSQL 17).
+    pub proc_number: i32,
+    /// Counter within that process; for a prepared transaction its transaction id.
+    pub local_xid: u32,
+}
+
+impl VirtualTransaction {
+    /// Reads `3/1234`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (proc_number, local_xid) = text.split_once('/')?;
+        Some(Self { proc_number: proc_number.parse().ok()?, local_xid: local_xid.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for VirtualTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.proc_number, self.local_xid)
+    }
+}
+
+/// What is locked. Two rows of `pg_locks` are about one lock when all of it is equal, NULL equal to NULL.
+///
+/// A server with 84,000 locks is read once a second, and these are most of what is remembered of it; so the columns lie
+/// beside each other as in the server's own `LOCKTAG` (`src/include/storage/locktag.h`): room for three numbers of four
+/// bytes and one of two. More than that no server tells of a lock; of more, the last column is left out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockTag {
+    /// The type, and a bit for each column that is not NULL.
+    head: u16,
+    /// The numbers of those columns in their order; what is not used is 0.
+    words: [u32; 3],
+    /// `tuple` or `objsubid`.
+    short: u16,
+}
+
+/// The columns of four bytes, in their order, each a bit of the head.
+#[derive(Clone, Copy)]
+#[repr(u16)]
+enum Column {
+    Database = 1,
+    Relation = 1 << 1,
+    Page = 1 << 2,
+    /// Two words.
+    VirtualXid = 1 << 3,
+    /// The second word of it: never without the first.
+    VirtualXidCounter = 1 << 4,
+    TransactionId = 1 << 5,
+    ClassId = 1 << 6,
+    ObjId = 1 << 7,
+}
+
+const TUPLE: u16 = 1 << 8;
+const OBJ_SUB_ID: u16 = 1 << 9;
+const COLUMNS: u16 = (1 << 10) - 1;
+const WORDS: u16 = (1 << 8) - 1;
+
+impl LockTag {
+    /// A tag with only its type.
+    #[must_use]
+    pub const fn new(locktype: LockType) -> Self {
+        Self { head: (locktype as u16) << 10, words: [0; 3], short: 0 }
+    }
+
+    /// The kind of lock.
+    #[must_use]
+    pub fn locktype(&self) -> LockType {
+        LockType::ALL.get(usize::from(self.head >> 10)).copied().unwrap_or(LockType::Other)
+    }
+
+    /// OID of the database; 0 for a shared object, none for a transaction.
+    #[must_use]
+    pub fn database(&self) -> Option<u32> {
+        self.word(Column::Database)
+    }
+
+    /// OID of the relation.
+    #[must_use]
+    pub fn relation(&self) -> Option<u32> {
+        self.word(Column::Relation)
+    }
+
+    /// Page within the relation.
+    #[must_use]
+    pub fn page(&self) -> Option<u32> {
+        self.word(Column::Page)
+    }
+
+    /// Tuple within the page.
+    #[must_use]
+    pub fn tuple(&self) -> Option<u16> {
+        self.has(TUPLE).then_some(self.short)
+    }
+
+    /// A virtual transaction.
+    #[must_use]
+    pub fn virtualxid(&self) -> Option<VirtualTransaction> {
+        let (proc_number, local_xid) =
+            self.word(Column::VirtualXid).zip(self.word(Column::VirtualXidCounter))?;
+        Some(VirtualTransaction { proc_number: proc_number.cast_signed(), local_xid })
+    }
+
+    /// A transaction.
+    #[must_use]
+    pub fn transactionid(&self) -> Option<u32> {
+        self.word(Column::TransactionId)
+    }
+
+    /// OID of the catalog, or the first half of an advisory key.
+    #[must_use]
+    pub fn classid(&self) -> Option<u32> {
+        self.word(Column::ClassId)
+    }
+
+    /// OID within the catalog, or the second half of an advisory key.
+    #[must_use]
+    pub fn objid(&self) -> Option<u32> {
+        self.word(Column::ObjId)
+    }
+
+    /// Column number; 1 or 2 tell the two advisory key spaces apart.
+    #[must_use]
+    pub fn objsubid(&self) -> Option<u16> {
+        self.has(OBJ_SUB_ID).then_some(self.short)
+    }
+
+    /// The same columns of another type of lock.
+    #[must_use]
+    pub const fn with_locktype(self, locktype: LockType) -> Self {
+        Self { head: (locktype as u16) << 10 | self.head & COLUMNS, ..self }
+    }
+
+    /// With this database, or none.
+    #[must_use]
+    pub fn with_database(self, oid: impl Into<Option<u32>>) -> Self {
+        self.with_word(Column::Database, oid.into())
+    }
+
+    /// With this relation, or none.
+    #[must_use]
+    pub fn with_relation(self, oid: impl Into<Option<u32>>) -> Self {
+        self.with_word(Column::Relation, oid.into())
+    }
+
+    /// With this page, or none.
+    #[must_use]
+    pub fn with_page(self, number: impl Into<Option<u32>>) -> Self {
+        self.with_word(Column::Page, number.into())
+    }
+
+    /// With this tuple, or none.
+    #[must_use]
+    pub fn with_tuple(self, number: impl Into<Option<u16>>) -> Self {
+        self.with_short(TUPLE, number.into())
+    }
+
+    /// With this virtual transaction, or none.
+    #[must_use]
+    pub fn with_virtualxid(self, virtualxid: impl Into<Option<VirtualTransaction>>) -> Self {
+        let virtualxid = virtualxid.into();
+        let number = virtualxid.map(|xid| xid.proc_number.cast_unsigned());
+        self.with_word(Column::VirtualXid, number)
+            .with_word(Column::VirtualXidCounter, virtualxid.map(|xid| xid.local_xid))
+    }
+
+    /// With this transaction, or none.
+    #[must_use]
+    pub fn with_transactionid(self, xid: impl Into<Option<u32>>) -> Self {
+        self.with_word(Column::TransactionId, xid.into())
+    }
+
+    /// With this catalog, or first half of an advisory key, or none.
+    #[must_use]
+    pub fn with_classid(self, oid: impl Into<Option<u32>>) -> Self {
+        self.with_word(Column::ClassId, oid.into())
+    }
+
+    /// With this object, or second half of an advisory key, or none.
+    #[must_use]
+    pub fn with_objid(self, oid: impl Into<Option<u32>>) -> Self {
+        self.with_word(Column::ObjId, oid.into())
+    }
+
+    /// With this column number, or none.
+    #[must_use]
+    pub fn with_objsubid(self, number: impl Into<Option<u16>>) -> Self {
+        self.with_short(OBJ_SUB_ID, number.into())
+    }
+
+    /// The key of an advisory lock; none for any other lock, and for those that extensions take in ways of their own.
+    #[must_use]
+    pub fn advisory_key(&self) -> Option<LockKey> {
+        if self.locktype() != LockType::Advisory {
+            return None;
+        }
+        LockKey::of_fields(self.classid()?, self.objid()?, self.objsubid()?)
+    }
+
+    const fn has(&self, column: u16) -> bool {
+        self.head & column != 0
+    }
+
+    /// How many words lie before that of a column.
+    const fn before(&self, column: Column) -> usize {
+        (self.head & WORDS & (column as u16 - 1)).count_ones() as usize
+    }
+
+    fn word(&self, column: Column) -> Option<u32> {
+        self.has(column as u16).then(|| self.words.get(self.before(column)).copied())?
+    }
+
+    /// Every tag has one form only, whatever the order in which it was filled: the words of its columns in their order.
+    fn with_word(mut self, column: Column, value: Option<u32>) -> Self {
+        if self.has(column as u16) {
+            // What is behind it moves up, and the place that is left is 0.
+            let from = self.from(column);
+            from.rotate_left(1);
+            if let Some(last) = from.last_mut() {
+                *last = 0;
+            }
+            self.head &= !(column as u16);
+        }
+        if let Some(value) = value.filter(|_| self.words_used() < self.words.len()) {
+            let from = self.from(column);
+            from.rotate_right(1);
+            if let Some(first) = from.first_mut() {
+                *first = value;
+            }
+            self.head |= column as u16;
+        }
+        self
+    }
+
+    /// The word of a column, or where it would be, and those behind it.
+    fn from(&mut self, column: Column) -> &mut [u32] {
+        let at = self.before(column);
+        self.words.get_mut(at..).unwrap_or_default()
+    }
+
+    const fn words_used(&self) -> usize {
+        (self.head & WORDS).count_ones() as usize
+    }
+
+    fn with_short(mut self, column: u16, value: Option<u16>) -> Self {
+        if !self.has((TUPLE | OBJ_SUB_ID) & !column) {
+            self.head = self.head & !column | if value.is_some() { column } else { 0 };
+            self.short = value.unwrap_or_default();
+        }
+        self
+    }
+}
+
+/// Only what is there.
+impl std::fmt::Debug for LockTag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut tag = f.debug_struct("LockTag");
+        tag.field("locktype", &self.locktype());
+        let numbers = [
+            ("database", self.database()),
+            ("relation", self.relation()),
+            ("page", self.page()),
+            ("tuple", self.tuple().map(u32::from)),
+            ("transactionid", self.transactionid()),
+            ("classid", self.classid()),
+            ("objid", self.objid()),
+            ("objsubid", self.objsubid().map(u32::from)),
+        ];
+        for (name, number) in numbers.iter().filter_map(|(name, number)| Some((name, (*number)?))) {
+            tag.field(name, &number);
+        }
+        self.virtualxid().map(|xid| tag.field("virtualxid", &xid));
+        tag.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each type has in the documentation of `pg_locks` (`pg_lock_status()` of `lockfuncs.c`).
+    #[test]
+    fn what_was_put_in_comes_out_in_whatever_order_it_was_put() {
+        let vxid = VirtualTransaction { proc_number: -1, local_xid: u32::MAX };
+        let new = LockTag::new;
+        let tuple = new(LockType::Tuple).with_tuple(4).with_page(3).with_relation(2).with_database(0);
+        assert_eq!(
+            (tuple.database(), tuple.relation(), tuple.page(), tuple.tuple()),
+            (Some(0), Some(2), Some(3), Some(4))
+        );
+        assert_eq!(tuple, new(LockType::Tuple).with_database(0).with_relation(2).with_page(3).with_tuple(4));
+        let object =
+            new(LockType::Object).with_objsubid(0).with_objid(u32::MAX).with_classid(1).with_database(5);
+        assert_eq!(
+            (object.database(), object.classid(), object.objid(), object.objsubid()),
+            (Some(5), Some(1), Some(u32::MAX), Some(0))
+        );
+        assert_eq!(new(LockType::VirtualXid).with_virtualxid(vxid).virtualxid(), Some(vxid));
+        let apply = new(LockType::ApplyTransaction)
+            .with_objid(8)
+            .with_objsubid(1)
+            .with_transactionid(7)
+            .with_database(5);
+        assert_eq!((apply.transactionid(), apply.objid(), apply.database()), (Some(7), Some(8), Some(5)));
+        assert!(LockType::ALL.iter().all(|of| new(*of).locktype() == *of));
+        assert!(
+            LockType::ALL.iter().all(|of| tuple.with_locktype(*of).with_locktype(LockType::Tuple) == tuple)
+        );
+    }
+
+    #[test]
+    fn a_null_is_not_0_and_what_is_taken_out_is_gone() {
+        let new = LockTag::new(LockType::Relation);
+        let both = new.with_database(5).with_relation(9);
+        assert_ne!(new.with_database(0), new);
+        assert_ne!(new.with_objsubid(0), new);
+        assert_ne!(new.with_tuple(1), new.with_objsubid(1));
+        assert_eq!(both.with_database(None).database(), None);
+        assert_eq!(both.with_database(None), new.with_relation(9));
+        assert_eq!(both.with_relation(10), new.with_relation(10).with_database(5));
+        assert_eq!(both.with_tuple(3).with_tuple(None), both);
+    }
+
+    #[test]
+    fn what_no_server_tells_of_one_lock_is_left_out() {
+        let full = LockTag::new(LockType::Other).with_database(1).with_relation(2).with_page(3).with_tuple(4);
+        assert_eq!(full.with_objid(5), full);
+        assert_eq!(full.with_objsubid(5), full);
+        assert_eq!(full.with_page(9).page(), Some(9));
+        assert_eq!(size_of::<LockTag>(), 16);
+    }
+}
