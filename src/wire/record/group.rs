@@ -8,7 +8,8 @@ use zstd_safe::{DCtx, DParameter};
 
 use super::cell::{Column, rows, time};
 use super::error::RecordError;
-use super::frame::{KINDS, Kind, LARGEST, LONG_GROUP, Payload};
+use super::frame::{LARGEST, LONG_GROUP, Payload};
+use super::parts::{KINDS, Kind};
 use super::strings::Decoded;
 use super::tables::{self, States};
 use super::{adapters, blame, memory, redis_rows, told};

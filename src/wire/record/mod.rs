@@ -15,6 +15,7 @@ mod frame;
 mod group;
 mod memory;
 mod packed;
+mod parts;
 mod redis_rows;
 mod schema_rows;
 mod strings;
