@@ -8,7 +8,7 @@ use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::namespace::WORKERS;
 
 /// What a row of `pg_locks` is sorted by, the index of the row last.
-type LockKey = (u128, i64, Option<i32>, u32);
+type LockKey = (u128, i64, i32, u32);
 
 /// Locks with the longest queues first, then the others by what is locked; within a lock its holders, then its queue.
 ///
@@ -20,23 +20,26 @@ pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
         Row::At(at) => all.get(*at as usize).map(|lock| lock_key(lock, *at)),
         _ => None,
     };
-    let mut keys: Vec<LockKey> = rows.iter().filter_map(key).collect();
+    let mut keys = Vec::with_capacity(rows.len());
+    keys.extend(rows.iter().filter_map(key));
+    rows.truncate(keys.len());
     keys.sort_unstable();
     let mut queues: Vec<_> = context.view.graph.queues.iter().collect();
     queues.sort_by_key(|queue| (Reverse(queue.waiters.len()), queue.tag));
-    let mut sorted = Vec::with_capacity(keys.len());
     let mut awaited = vec![false; keys.len()];
+    // In the place of the rows themselves, of which there is one a key.
+    let mut places = rows.iter_mut();
+    let mut put = |key: &LockKey| places.next().map_or((), |place| *place = Row::At(key.3));
     for queue in queues {
         let tag = packed(&queue.tag);
         let first = keys.partition_point(|key| key.0 < tag);
         for (key, awaited) in keys.iter().zip(&mut awaited).skip(first).take_while(|(key, _)| key.0 == tag) {
             if !std::mem::replace(awaited, true) {
-                sorted.push(Row::At(key.3));
+                put(key);
             }
         }
     }
-    sorted.extend(keys.iter().zip(awaited).filter(|(_, awaited)| !awaited).map(|(key, _)| Row::At(key.3)));
-    *rows = sorted;
+    keys.iter().zip(awaited).filter(|(_, awaited)| !awaited).for_each(|(key, _)| put(key));
 }
 
 fn lock_key(lock: &Lock, at: u32) -> LockKey {
@@ -45,7 +48,7 @@ fn lock_key(lock: &Lock, at: u32) -> LockKey {
         Some(start) => start.timestamp_micros(),
         None => i64::MAX,
     };
-    (packed(&lock.tag), since, lock.pid, at)
+    (packed(&lock.tag), since, lock.pid.unwrap_or(i32::MIN), at)
 }
 
 /// What is locked as one number, which is quick to compare: the type, the database, and the parts that locks of this

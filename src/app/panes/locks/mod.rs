@@ -127,8 +127,11 @@ pub(in crate::app::panes) use detail::lines as detail_lines;
 
 /// The rows of `pg_locks` that are wanted.
 pub(in crate::app::panes) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
-    let locks = context.snapshot.locks.rows.iter().enumerate();
-    locks.filter(|(_, lock)| wanted(lock)).filter_map(|(at, _)| u32::try_from(at).ok().map(Row::At)).collect()
+    let locks = &context.snapshot.locks.rows;
+    // There may be many, and a list that grows is twice in memory.
+    let mut rows = Vec::with_capacity(locks.iter().filter(|lock| wanted(lock)).count());
+    rows.extend((0u32..).zip(locks.iter()).filter(|(_, lock)| wanted(lock)).map(|(at, _)| Row::At(at)));
+    rows
 }
 
 /// What is locked.
