@@ -16,11 +16,7 @@ use tokio_postgres::Client;
 use crate::binary::{locktop, run_beside};
 use crate::document::{address, snapshot};
 use crate::frozen::waiting;
-use crate::support::{TIMEOUT, conninfo, database, open, wait_until};
-
-async fn pid(client: &Client) -> i32 {
-    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
-}
+use crate::support::{TIMEOUT, conninfo, database, open, pid, wait_until};
 
 /// Sends statements that are going to wait, and returns once they do.
 async fn make_wait(client: Client, statements: &'static str, looks: &Client) -> i32 {

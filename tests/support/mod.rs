@@ -10,7 +10,7 @@ use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options, SUPPORTED};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
 mod servers;
 
@@ -70,6 +70,17 @@ pub(crate) async fn database(server: &EmbeddedServer) -> ConnInfo {
 /// An open connection.
 pub(crate) async fn open(info: &ConnInfo) -> Connection {
     connect(info).await.unwrap()
+}
+
+/// The process that serves a connection. Asked without a prepared statement: the server is told of its end some time after it was
+/// dropped, and a session that is told so says anew since when it is idle.
+pub(crate) async fn pid(client: &Client) -> i32 {
+    let messages = client.simple_query("SELECT pg_backend_pid()").await.unwrap();
+    let answer = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    answer.unwrap().parse().unwrap()
 }
 
 /// Waits until something holds; fails with its description when it does not come true.

@@ -14,6 +14,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::trust::TrustedOwners;
 use tokio_postgres::Client;
 
+pub(crate) use super::support::pid;
 use super::support::{open, wait_until};
 
 /// One connection, and no other.
@@ -126,10 +127,6 @@ pub(crate) fn command(verb: Verb, targets: Vec<TargetKind>) -> ActionCommand {
         .map(|what| Target { name: name(&what), what, subject: Subject::Server })
         .collect();
     ActionCommand { number: 1, verb, targets, recovery: None, wait: 20.0 }
-}
-
-pub(crate) async fn pid(client: &Client) -> i32 {
-    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
 }
 
 /// A session, and a look at it from outside.

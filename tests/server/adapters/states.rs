@@ -83,7 +83,7 @@ async fn good_job() {
     let worker = stage.client().await;
     let lock = format!("SELECT pg_advisory_lock({KEY}) FROM good_jobs WHERE job_class = 'Held'");
     worker.batch_execute(&lock).await.unwrap();
-    let pid: i32 = worker.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let pid = support::pid(&worker).await;
     let view = stage.look().await;
     let row =
         |name: &str| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(name)).unwrap();

@@ -35,7 +35,7 @@ impl Stage {
         let info = support::database(support::server_of(version).await).await;
         let (client, other) = (support::open(&info).await.client, support::open(&info).await.client);
         client.batch_execute(ONCE).await.unwrap();
-        let pid = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        let pid = support::pid(&client).await;
         Self { client, other, pid, version }
     }
 

@@ -16,6 +16,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
 use tokio_postgres::Client;
 
+pub(crate) use super::support::pid;
 use super::support::{self, TIMEOUT};
 
 /// Runs a test on every version, one after the other, each on a server of its own.
@@ -66,10 +67,6 @@ pub(crate) async fn session(server: &EmbeddedServer) -> Session {
 /// Limits for a busy machine: names are waited for.
 pub(crate) fn patient() -> Limits {
     Limits { name_patience: Duration::from_secs(5), ..Limits::default() }
-}
-
-pub(crate) async fn pid(client: &Client) -> i32 {
-    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
 }
 
 /// Polls until `done` says so.

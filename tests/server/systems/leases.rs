@@ -5,8 +5,9 @@ use locktop::model::view::View;
 use locktop::pg::systems::Places;
 use serde_json::Value;
 
-use super::stage::{Stage, pid};
+use super::stage::Stage;
 use super::support;
+use super::support::pid;
 use super::{PRINTED, own};
 
 /// What the published statement does to take or renew a lease.

@@ -6,7 +6,8 @@ use locktop::pg::systems::Places;
 use serde_json::json;
 use tokio_postgres::Client;
 
-use super::stage::{Stage, pid};
+use super::stage::Stage;
+use super::support::pid;
 use super::{PRINTED, own, scans, support};
 
 fn states(view: &View) -> Vec<(i64, &'static str)> {

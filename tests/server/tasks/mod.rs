@@ -27,7 +27,7 @@ async fn the_printed_tables_are_shown_with_what_their_keys_prove() {
     // The server has only just come up.
     assert_eq!(stage.states(), ["running", "settling", "due"]);
     let row = &view.tasks.rows[0];
-    assert_eq!(row.holder, Some(stage::pid(&worker).await));
+    assert_eq!(row.holder, Some(support::pid(&worker).await));
     assert_eq!(stage.name(1), Some("数据同步任务?".to_owned()), "a small number may be anybody's");
     stage.later(3600);
     assert_eq!(stage.states(), ["slow", "orphan", "overdue"], "an hour later");
@@ -69,7 +69,7 @@ async fn the_printed_tables_are_shown_with_what_their_keys_prove() {
 async fn our_tables_know_orphans_leaks_and_limits() {
     let mut stage = Stage::new(&own_tables("locktop")).await;
     let worker = stage.client().await;
-    let pid = stage::pid(&worker).await;
+    let pid = support::pid(&worker).await;
     let start = format!(
         "INSERT INTO locktop.task_execution_log
              (task_id, worker_id, status, started_at, lock_id, backend_pid, backend_start, attempt, heartbeat_at)
@@ -224,7 +224,7 @@ async fn a_locked_task_table_makes_its_own_section_old_and_says_who_holds_it() {
     let mut stage = Stage::new(&format!("{RECIPE}{}", own_tables("locktop"))).await;
     stage.look().await;
     let migration = stage.client().await;
-    let pid = stage::pid(&migration).await;
+    let pid = support::pid(&migration).await;
     migration
         .batch_execute("BEGIN; LOCK TABLE locktop.scheduled_tasks IN ACCESS EXCLUSIVE MODE")
         .await

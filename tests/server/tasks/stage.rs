@@ -43,10 +43,6 @@ pub(crate) fn own_tables(schema: &str) -> String {
     )
 }
 
-pub(crate) async fn pid(client: &Client) -> i32 {
-    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
-}
-
 pub(crate) struct Stage {
     info: ConnInfo,
     limits: Limits,

@@ -29,7 +29,7 @@ fn without_ages(value: &mut Value) {
                 object.insert("state".to_owned(), "orphan".into());
             }
             object.retain(|key, _| {
-                !matches!(key.as_str(), "taken_at" | "evidence" | "maybe" | "failed_in_a_row")
+                !matches!(key.as_str(), "taken_at" | "evidence" | "maybe" | "orphan_in" | "failed_in_a_row")
             });
             object.values_mut().for_each(without_ages);
         }
