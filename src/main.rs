@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    glibc_malloc::fix_mmap_threshold();
     // A panic is a bug: its message should be worth reporting.
     if let Err(error) = color_eyre::install() {
         drop(error);

@@ -9,8 +9,9 @@ use crate::model::wait_graph::{Party, TreeNode};
 /// This many alike waiters that block nobody are shown as one line.
 const FOLD_FROM: usize = 4;
 
-/// One line of the forest.
+/// One line of the forest. The order of the fields leaves [`super::Row`] at 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C)]
 pub struct ChainRow {
     /// Index in the tree's nodes; of waiters that are alike the one who has waited longest.
     pub at: u32,
@@ -18,10 +19,10 @@ pub struct ChainRow {
     pub folded: u32,
     /// How far in.
     pub depth: u16,
-    /// The last one under its parent.
-    pub last: bool,
     /// How far in the deepest line of the forest is: all are indented alike.
     pub deepest: u16,
+    /// The last one under its parent.
+    pub last: bool,
     /// A filter does not let it through; it is there for what is under it, which it does.
     pub is_context: bool,
 }

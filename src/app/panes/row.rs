@@ -21,9 +21,12 @@ pub enum Row {
     In(u32, u32),
     /// A line of the forest.
     Chain(ChainRow),
-    /// Number of an event, and how many from there on are one line.
-    Events(u64, u32),
+    /// Place of an event among those that are kept, and how many from there on are one line.
+    Events(u32, u32),
 }
+
+/// There is one for each of the tens of thousands of locks that a server may have.
+const _: () = assert!(size_of::<Row>() == 16, "a row of a pane has 16 bytes");
 
 impl Row {
     /// One for each row of a list, in its order.

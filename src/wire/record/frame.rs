@@ -230,6 +230,8 @@ impl Encoder {
         }
         let Room { payload: bytes, packed } = &mut self.room;
         bytes.clear();
+        // No more than it takes: with room to grow the two would have twice the size of the look.
+        bytes.reserve_exact(size);
         payload.encode(bytes).map_err(|_| RecordError::TooLarge)?;
         compress(bytes, self.parts.all(), packed).ok_or(RecordError::TooLarge)?;
         for part in &payload.parts {
@@ -373,7 +375,7 @@ fn compress(payload: &[u8], prefix: &[u8], into: &mut Vec<u8>) -> Option<()> {
     context.set_parameter(CParameter::WindowLog(window(size))).ok()?;
     context.ref_prefix(prefix).ok()?;
     into.clear();
-    into.reserve(zstd_safe::compress_bound(payload.len()));
+    into.reserve_exact(zstd_safe::compress_bound(payload.len()));
     context.compress2(into, payload).ok()?;
     Some(())
 }

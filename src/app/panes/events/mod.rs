@@ -30,8 +30,9 @@ impl Rows for Lines {
     type Row<'a> = (&'a Event, u32);
 
     fn get<'a>(context: &Context<'a>, row: Row) -> Option<Self::Row<'a>> {
-        let Row::Events(number, count) = row else { return None };
-        Some((context.view.events.get(number)?, count))
+        let Row::Events(place, count) = row else { return None };
+        let events = &context.view.events;
+        Some((events.get(events.dropped() + u64::from(place))?, count))
     }
 
     fn id(_: &Context<'_>, (event, count): Self::Row<'_>) -> Option<RowId> {
@@ -105,22 +106,23 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
 fn event_rows(context: &Context<'_>, folded: bool) -> Vec<Row> {
     let events = &context.view.events;
     let mut rows = Vec::new();
-    let mut run: Vec<&Event> = Vec::new();
-    for event in events.iter().rev() {
-        if run.last().is_some_and(|last| !folded || !last.is_alike(event)) {
+    let mut run: Vec<(u32, &Event)> = Vec::new();
+    let places = (0..u32::try_from(events.len()).unwrap_or(u32::MAX)).rev();
+    for (place, event) in places.zip(events.iter().rev()) {
+        if run.last().is_some_and(|(_, last)| !folded || !last.is_alike(event)) {
             close(&mut run, &mut rows);
         }
-        run.push(event);
+        run.push((place, event));
     }
     close(&mut run, &mut rows);
     rows
 }
 
-fn close(run: &mut Vec<&Event>, rows: &mut Vec<Row>) {
+fn close(run: &mut Vec<(u32, &Event)>, rows: &mut Vec<Row>) {
     let first = run.last().filter(|_| run.len() > FEW);
     match first {
-        Some(first) => rows.push(Row::Events(first.number, u32::try_from(run.len()).unwrap_or(u32::MAX))),
-        None => rows.extend(run.iter().map(|event| Row::Events(event.number, 1))),
+        Some((first, _)) => rows.push(Row::Events(*first, u32::try_from(run.len()).unwrap_or(u32::MAX))),
+        None => rows.extend(run.iter().map(|(place, _)| Row::Events(*place, 1))),
     }
     run.clear();
 }
