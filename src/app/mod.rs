@@ -64,7 +64,11 @@ const PANE_ROWS: u16 = 4;
 /// How high the header is on a terminal of this height: always the same, so that nothing below it jumps.
 #[must_use]
 pub const fn header_rows(terminal: u16) -> u16 {
-    if terminal >= 30 { 5 } else { 3 }
+    match terminal {
+        50.. => 7,
+        30.. => 5,
+        _ => 3,
+    }
 }
 
 /// What does not change while the program runs.

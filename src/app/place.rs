@@ -36,6 +36,7 @@ impl Place {
             Subject::Item(id) => Self::Row(RowId::Item(id)),
             Subject::Job(id) => Self::Row(RowId::Job(id)),
             Subject::JobQueue(id) => Self::Row(RowId::JobQueue(id)),
+            Subject::JobLease(id) => Self::Row(RowId::OtherLease(id)),
             Subject::Limit(id) => Self::Row(RowId::Limit(id)),
             Subject::Generator(id) => Self::Row(RowId::Generator(id)),
             Subject::Queue => Self::Queue,

@@ -51,6 +51,7 @@ pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
         Subject::Lease(id) => RowId::Lease(id),
         Subject::Job(id) => RowId::Job(id),
         Subject::JobQueue(id) => RowId::JobQueue(id),
+        Subject::JobLease(id) => RowId::OtherLease(id),
         Subject::Item(id) => RowId::Item(id),
         Subject::Limit(id) => RowId::Limit(id),
         Subject::Generator(id) => RowId::Generator(id),

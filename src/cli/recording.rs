@@ -206,8 +206,8 @@ pub struct ReportArgs {
     /// What is left out of statements, beside what is left out already.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Redact>,
-    /// A file of the server's log, jsonlog or csvlog: what it says of that time is told beside what looks saw; may be given more than once,
-    /// the oldest first.
+    /// A file of the server's log, jsonlog or csvlog: what it says of that time is told beside what looks saw; of several
+    /// files --log before each, the oldest first.
     #[arg(long, value_name = "FILE")]
     pub log: Vec<PathBuf>,
     /// The zone in which times are read and shown: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]

@@ -158,8 +158,7 @@ pub fn of(
     report.blame = redaction.apply_to_blame(&window.blame());
     report.blame.before = at_first.map(|view| Before::of(&view.graph, first.at)).unwrap_or_default();
     fill(&mut report.columns, &report.holes);
-    let most =
-        moments.iter().zip(places).max_by_key(|(moment, place)| (moment.waiting, std::cmp::Reverse(*place)));
+    let most = moments.iter().zip(places).max_by_key(|(moment, place)| (moment.waiting, *place));
     if let Some((moment, place)) = most {
         look(&mut report, recording, (place, moment.waiting), redaction);
     }

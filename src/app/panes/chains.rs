@@ -197,7 +197,13 @@ fn guide(row: ChainRow, room: usize) -> String {
     let step = if usize::from(row.deepest) * 2 <= room { 2 } else { 1 };
     match depth {
         0 => String::new(),
-        _ if (depth - 1) * step + 2 <= room => format!("{}{corner} ", " ".repeat((depth - 1) * step)),
+        _ if (depth - 1) * step + 2 <= room => {
+            let goes_on =
+                |depth: u16| row.rails.checked_shr(depth.into()).is_some_and(|rails| rails & 1 == 1);
+            let rails = (1..row.depth).map(|depth| if goes_on(depth) { "│ " } else { "  " });
+            let rails: String = rails.flat_map(|rail| rail.chars().take(step)).collect();
+            format!("{rails}{corner} ")
+        }
         _ if room >= 4 => format!("·{}{corner}", depth.min(99)),
         _ => corner.to_owned(),
     }

@@ -21,6 +21,8 @@ pub struct ChainRow {
     pub depth: u16,
     /// How far in the deepest line of the forest is: all are indented alike.
     pub deepest: u16,
+    /// A bit for each depth above it at which another line follows, from 1 on; nothing is drawn for those beyond 15.
+    pub rails: u16,
     /// The last one under its parent.
     pub last: bool,
     /// A filter does not let it through; it is there for what is under it, which it does.
@@ -53,11 +55,23 @@ pub(super) fn lines(context: &Context<'_>, fold: bool) -> Vec<ChainRow> {
             }
         }
     }
-    let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
-    for row in &mut rows {
-        row.deepest = deepest;
-    }
+    lead(&mut rows);
     rows
+}
+
+/// What leads to each row: how far in the deepest is, and which lines go on past it, from a parent to the next of its children.
+fn lead(rows: &mut [ChainRow]) {
+    let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
+    let mut open: u16 = 0;
+    for row in rows {
+        row.deepest = deepest;
+        let own = 1u16.checked_shl(row.depth.into()).unwrap_or(0);
+        open &= own.wrapping_sub(1);
+        row.rails = open;
+        if row.depth > 0 && !row.last {
+            open |= own;
+        }
+    }
 }
 
 /// The lines that pass, each under those that it waits behind: whoever looks for a waiter wants to see who blocks it.
@@ -83,10 +97,7 @@ pub fn with_ancestors(rows: &[ChainRow], passes: impl Fn(ChainRow) -> bool) -> V
         kept.push(ChainRow { last, is_context: !is_hit, ..*row });
     }
     kept.reverse();
-    let deepest = kept.iter().map(|row| row.depth).max().unwrap_or(0);
-    for row in &mut kept {
-        row.deepest = deepest;
-    }
+    lead(&mut kept);
     kept
 }
 
@@ -97,6 +108,7 @@ fn line(at: usize, depth: u16, last: bool) -> ChainRow {
         depth,
         last,
         deepest: 0,
+        rails: 0,
         is_context: false,
     }
 }
@@ -144,4 +156,23 @@ pub(super) fn members<'a>(context: &Context<'a>, first: &'a TreeNode) -> impl It
         first.parent.and_then(|parent| nodes.get(parent)).map_or(&[][..], |parent| &parent.children);
     let nodes = siblings.iter().filter_map(|at| nodes.get(*at));
     nodes.filter(move |node| fold_key(&context, node) == key).map(|node| node.party)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_goes_on_from_a_parent_past_all_that_is_below_a_child() {
+        let depths =
+            [(0, true), (1, false), (2, false), (3, true), (2, true), (1, true), (2, true), (0, true)];
+        let mut rows: Vec<ChainRow> = depths.iter().map(|(depth, last)| line(0, *depth, *last)).collect();
+        lead(&mut rows);
+        let rails: Vec<u16> = rows.iter().map(|row| row.rails).collect();
+        assert_eq!(rails, [0, 0, 0b10, 0b110, 0b10, 0, 0, 0]);
+        assert!(rows.iter().all(|row| row.deepest == 3));
+        let mut deep: Vec<ChainRow> = (0..40).map(|depth| line(0, depth, false)).collect();
+        lead(&mut deep);
+        assert_eq!(deep[39].rails, 0xfffe, "beyond sixteen nothing is drawn");
+    }
 }

@@ -106,11 +106,16 @@ fn is_slow(job: &Job, seen: &Seen<'_>) -> bool {
     job.limit.zip(runs).is_some_and(|(limit, runs)| runs > limit)
 }
 
-fn by_key(adapter: &Adapter, _: &Job, seen: &Seen<'_>) -> Option<Judged> {
+fn by_key(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
     if !adapter.evidence.has_key {
         return None;
     }
-    of_key(seen.key, seen.in_recovery, seen.now, seen.grace)
+    // A key may be free for a moment while a job ends. Where its worker is on no list any more there is nobody who could be ending it.
+    let is_named = job.worker.as_deref().is_some_and(|name| !name.is_empty());
+    let is_gone =
+        adapter.evidence.absent_is_lost && is_named && seen.worker.is_none() && is_absent(job, seen);
+    let grace = if is_gone { 0.0 } else { seen.grace };
+    of_key(seen.key, seen.in_recovery, seen.now, grace)
 }
 
 /// A key that is held or free. On a standby a free key proves nothing.
@@ -137,11 +142,9 @@ fn by_session(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
 }
 
 fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
-    let name = job.worker.as_deref()?;
     let Some(worker) = seen.worker else {
-        let is_absent = name.is_empty() || (seen.has_workers && was_there(job, seen));
         let lost = Judged { state: State::Lost, proof: Proof::Absent, since: None, pid: None };
-        return Some(lost).filter(|_| is_absent && adapter.evidence.absent_is_lost);
+        return Some(lost).filter(|_| is_absent(job, seen) && adapter.evidence.absent_is_lost);
     };
     if let Some(judged) = of_key(seen.worker_key, seen.in_recovery, seen.now, seen.grace) {
         return Some(judged);
@@ -151,6 +154,11 @@ fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
         if worker.stopped_at.is_some_and(|stopped| stopped <= seen.now) { Some(State::Lost) } else { None };
     of_beat(worker.beat_at, limit, seen.workers_at)
         .map(|judged| Judged { state: state.unwrap_or(judged.state), ..judged })
+}
+
+/// Whether its system names nobody as its worker, or somebody who is on no list.
+fn is_absent(job: &Job, seen: &Seen<'_>) -> bool {
+    job.worker.as_deref().is_some_and(|name| name.is_empty() || (seen.has_workers && was_there(job, seen)))
 }
 
 /// Whether a worker has had the time to be listed, and the job was not read before the workers: who has just begun, or has just ended, is

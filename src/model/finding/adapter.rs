@@ -4,12 +4,13 @@ use chrono::TimeDelta;
 
 use super::adapter_leader::leaderless;
 use super::look::Look;
-use super::{Finding, Severity, Subject};
-use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState, State};
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState, State, TermState};
 use crate::model::{Text, adapter};
 use crate::text;
 
-/// One finding for each installation that has lost jobs, one for each that nobody serves, and one for each that is not read, or not whole.
+/// One finding for each installation that has lost jobs, one for each that nobody serves or that is behind, one for each that is not read,
+/// or not whole; and one for each lease that is held for long and never ends by itself.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let installations = look.scene.snapshot.adapters.iter();
     let each = installations.enumerate().flat_map(|(place, rows)| {
@@ -23,14 +24,15 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let queues = look.scene.adapters.queues.iter().filter(|row| row.place == place);
         [
             lost_jobs(look, place, rows, &lost),
-            unserved(look, rows, queues),
+            unserved(look, rows, queues.clone()),
+            overdue(look, rows, queues),
             zone(rows),
             refused(rows),
             parts(rows),
             stale(rows),
         ]
     });
-    each.flatten().collect()
+    each.flatten().chain(endless(look)).collect()
 }
 
 /// `Solid Queue: 3 jobs are lost (heartbeat): InvoiceJob among them; as failed …`
@@ -66,10 +68,6 @@ fn unserved<'a>(
     let unserved: Vec<&QueueRow> = queues.filter(|row| row.state == QueueState::Unserved).collect();
     let worst = unserved.iter().filter(|row| age(row).is_some_and(|age| age > overdue));
     let worst = worst.min_by_key(|row| row.oldest_at)?;
-    let due: Vec<_> = unserved.iter().filter_map(|row| row.counts.get("due")).collect();
-    let more = if due.iter().any(|count| count.is_least) { "+" } else { "" };
-    let number: u64 = due.iter().map(|count| count.number).sum();
-    let source = name(rows);
     let oldest = text::duration(age(worst).unwrap_or_default());
     let listed = rows.workers.section.rows.len();
     let who = match listed {
@@ -77,17 +75,62 @@ fn unserved<'a>(
         1 => "its worker is gone".to_owned(),
         many => format!("none of its {many} workers lives"),
     };
-    let what = match number {
-        1 if more.is_empty() => format!("{source}: 1 job is due, for {oldest}, and {who}"),
+    let what = format!("{}, and {who}", due(rows, &unserved, &oldest));
+    Some(of_queue("adapter_queue", worst, &what))
+}
+
+/// `GoodJob: 30 jobs are due, the oldest for 32m05s`: where nothing says that nobody serves it, it is behind all the same.
+fn overdue<'a>(
+    look: &Look<'_>,
+    rows: &InstallationRows,
+    queues: impl Iterator<Item = &'a QueueRow>,
+) -> Option<Finding> {
+    let limit = look.scene.thresholds.queue_pending;
+    let is_late = |row: &&QueueRow| row.state == QueueState::Overdue && look.is_older(row.oldest_at, limit);
+    let late: Vec<&QueueRow> = queues.filter(is_late).collect();
+    let worst = late.iter().min_by_key(|row| row.oldest_at)?;
+    let oldest = text::duration(look.age(worst.oldest_at?));
+    Some(of_queue("adapter_overdue", worst, &due(rows, &late, &oldest)))
+}
+
+/// `Solid Queue: 1,204 jobs are due, the oldest for 12m4s`
+fn due(rows: &InstallationRows, queues: &[&QueueRow], oldest: &str) -> String {
+    let due: Vec<_> = queues.iter().filter_map(|row| row.counts.get("due")).collect();
+    let more = if due.iter().any(|count| count.is_least) { "+" } else { "" };
+    let source = name(rows);
+    match due.iter().map(|count| count.number).sum() {
+        1 if more.is_empty() => format!("{source}: 1 job is due, for {oldest}"),
         many => {
-            let many = text::count(many);
-            format!("{source}: {many}{more} jobs are due, the oldest for {oldest}, and {who}")
+            let many: String = text::count(many);
+            format!("{source}: {many}{more} jobs are due, the oldest for {oldest}")
         }
-    };
+    }
+}
+
+fn of_queue(check: &'static str, worst: &QueueRow, what: &str) -> Finding {
     let queue = worst.queue.as_deref().map(|queue| format!("queue {}", text::one_line_prefix(queue, 60)));
-    let subject = Subject::JobQueue(worst.id);
-    let finding = Finding::new("adapter_queue", Severity::Warning, &what, subject);
-    Some(Finding { since: worst.oldest_at, ..finding.about(queue.unwrap_or_default()) })
+    let finding = Finding::new(check, Severity::Warning, what, Subject::JobQueue(worst.id));
+    Finding { since: worst.oldest_at, ..finding.about(queue.unwrap_or_default()) }
+}
+
+/// `Liquibase: lease changelog 1 is held by ci-runner-5 for 3h00m, and never ends by itself`
+fn endless(look: &Look<'_>) -> Vec<Finding> {
+    let scene = look.scene;
+    let held = scene.adapters.leases.iter().filter(|row| row.state == TermState::Held && row.left.is_none());
+    let found = held.filter_map(|row| {
+        let (place, at) = row.place;
+        let lease = scene.snapshot.adapters.get(place)?.leases.section.rows.get(at)?;
+        let since = lease.acquired_at.filter(|at| look.age(*at) >= scene.thresholds.task_timeout)?;
+        let short = |words: &str| text::fit(&text::one_line_prefix(words, 80), 40).into_owned();
+        let (source, id) = (short(&row.source), short(&lease.id));
+        let owner = short(lease.owner.as_deref().unwrap_or("nobody knows whom"));
+        let age = text::duration(look.age(since));
+        let summary = format!("{source}: lease {id} is held by {owner} for {age}, and never ends by itself");
+        let finding = Finding::new("adapter_lease", Severity::Warning, summary, Subject::JobLease(row.id));
+        let finding = finding.short(format!("{source}: {id} held {age} by {owner}"));
+        Some(Finding { since: Some(since), ..finding.about(lease.note.as_deref().unwrap_or_default()) })
+    });
+    found.take(LIMIT).collect()
 }
 
 /// Its workers are silent, or ahead of us, by whole half hours.

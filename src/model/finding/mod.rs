@@ -26,6 +26,7 @@ mod queue;
 mod redis_lock;
 mod rights;
 mod root_blocker;
+mod silent;
 mod stale;
 mod target;
 mod task;
@@ -87,6 +88,8 @@ pub enum Subject {
     Job(TextId),
     /// A queue of another system.
     JobQueue(TextId),
+    /// A lease of another system.
+    JobLease(TextId),
     /// The work queue as a whole.
     Queue,
     /// A rate limit.
@@ -164,7 +167,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 22] = [
+const CHECKS: [(Check, bool); 23] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -174,6 +177,7 @@ const CHECKS: [(Check, bool); 22] = [
     (pile_up::check, false),
     (deadlocks::check, false),
     (task::check, false),
+    (silent::check, false),
     (unserved::check, false),
     (lease::check, false),
     (redis_lock::check, false),

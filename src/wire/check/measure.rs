@@ -8,6 +8,7 @@ use crate::model::finding::Finding;
 use crate::model::id_generator;
 use crate::model::lease::LeaseState;
 use crate::model::snapshot::{Section, Snapshot};
+use crate::model::systems::TableRows;
 use crate::model::takers;
 use crate::model::task::TaskState;
 use crate::model::view::View;
@@ -125,6 +126,19 @@ fn stale<T>(section: &Section<T>, what: &str) -> Option<Value> {
     Some(Value::Unknown(format!("{what} cannot be read: {}", crate::text::one_line(error))))
 }
 
+/// The first of these sections that is old.
+fn first_stale<'a, T: 'a>(tables: impl IntoIterator<Item = &'a TableRows<T>>) -> Option<Value> {
+    tables.into_iter().find_map(|table| stale(&table.section, &table.source.name))
+}
+
+/// What was counted; nothing, where some of it could not be read, is not known.
+fn unless_unread(counted: Value, unread: Option<Value>) -> Value {
+    match (counted, unread) {
+        (Value::Known(count, _), Some(unread)) if count <= 0.0 => unread,
+        (counted, _) => counted,
+    }
+}
+
 fn locks(snapshot: &Snapshot, read: impl FnOnce() -> Value) -> Value {
     stale(&snapshot.locks, "pg_locks").unwrap_or_else(read)
 }
@@ -187,10 +201,8 @@ fn jobs_lost(view: &View, snapshot: &Snapshot) -> Value {
     }
     let lost = view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
     let unread = running().find_map(|read| stale(&read.section, "the jobs of another system"));
-    match unread {
-        Some(unread) if lost == 0 => unread,
-        _ => Value::Known(f64::from(u32::try_from(lost).unwrap_or(u32::MAX)), about(view, &["adapter_job"])),
-    }
+    let count = f64::from(u32::try_from(lost).unwrap_or(u32::MAX));
+    unless_unread(Value::Known(count, about(view, &["adapter_job"])), unread)
 }
 
 /// Types of work that is due and that no worker of locktop's schema takes.
@@ -213,10 +225,7 @@ fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Value {
         return Value::Absent;
     }
     let unread = all.find_map(|rows| stale(&rows.workers.section, "the workers of another system"));
-    match (of_check(view, "adapter_queue"), unread) {
-        (Value::Known(0.0, _), Some(unread)) => unread,
-        (known, _) => known,
-    }
+    unless_unread(of_check(view, "adapter_queue"), unread)
 }
 
 /// The greatest of all roots, but those that the config expects; and what is said of the worst.
@@ -278,11 +287,17 @@ fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Value {
     if snapshot.task_sets.is_empty() {
         return Value::Absent;
     }
+    let unread = snapshot.task_sets.iter().find_map(|set| {
+        let name = &set.tables.schedules;
+        let log = set.tables.executions.as_deref().unwrap_or(name);
+        stale(&set.tasks, name).or_else(|| stale(&set.executions, log))
+    });
     // Whether somebody works on one is told by the locks.
     locks(snapshot, || {
         let rows = || view.tasks.rows.iter().filter(|row| states.contains(&row.state));
         let first = rows().next().map_or_else(String::new, |row| row.name(snapshot).to_string());
-        Value::Known(f64::from(u32::try_from(rows().count()).unwrap_or(u32::MAX)), first)
+        let count = Value::Known(f64::from(u32::try_from(rows().count()).unwrap_or(u32::MAX)), first);
+        unless_unread(count, unread)
     })
 }
 
@@ -290,23 +305,24 @@ fn leases(view: &View, snapshot: &Snapshot) -> Value {
     if snapshot.systems.leases.is_empty() && snapshot.systems.redis.rows.is_empty() {
         return Value::Absent;
     }
-    known(view.leases.counts.of(LeaseState::Expired))
+    let expired = known(view.leases.counts.of(LeaseState::Expired));
+    unless_unread(expired, first_stale(&snapshot.systems.leases))
 }
 
 fn queue(snapshot: &Snapshot, read: impl FnOnce() -> Value) -> Value {
     if snapshot.systems.counts.is_empty() {
         return Value::Absent;
     }
-    let stale = snapshot.systems.counts.iter().find_map(|table| stale(&table.section, &table.source.name));
-    stale.unwrap_or_else(read)
+    first_stale(&snapshot.systems.counts).unwrap_or_else(read)
 }
 
 fn id_ahead(_: &View, snapshot: &Snapshot) -> Value {
-    let mut rows = id_generator::rows(snapshot).peekable();
-    if rows.peek().is_none() {
+    if snapshot.systems.generators.is_empty() {
         return Value::Absent;
     }
-    Value::Known(rows.filter_map(|row| row.ahead).fold(0.0, f64::max), String::new())
+    let rows = id_generator::rows(snapshot);
+    let ahead = Value::Known(rows.filter_map(|row| row.ahead).fold(0.0, f64::max), String::new());
+    unless_unread(ahead, first_stale(&snapshot.systems.generators))
 }
 
 fn redis_down(view: &View, snapshot: &Snapshot) -> Value {

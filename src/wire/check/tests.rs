@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::wire::sample;
 
@@ -65,6 +66,28 @@ fn what_could_not_be_read_is_not_known_and_what_is_not_there_is_left_out() {
     assert!(report(&Limits::default()).checks.iter().all(|judged| judged.name != "redis_down"));
     let asked = Limits { only: vec!["redis_down".to_owned()], ..Limits::default() };
     assert_eq!(report(&asked).status(), Status::Unknown, "who asks for it by name is told");
+}
+
+#[test]
+fn nothing_in_a_table_that_may_not_be_read_is_not_known() {
+    fn denied<T>() -> crate::model::snapshot::Section<T> {
+        crate::model::snapshot::Section::default().stale("permission denied".into())
+    }
+    let view = crate::sample::jobs(0.0).view();
+    let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
+    for set in Arc::make_mut(&mut snapshot.task_sets) {
+        set.executions = denied();
+    }
+    let systems = Arc::make_mut(&mut snapshot.systems);
+    systems.leases = vec![TableRows { section: denied(), ..TableRows::default() }];
+    let (tasks, leases) = (Arc::default(), Arc::default());
+    let unread = Arc::new(View { snapshot: Some(Arc::new(snapshot)), tasks, leases, ..view });
+    let report = report(&[unread], &limits(&[], &[]));
+    for name in ["tasks_orphan", "tasks_overdue", "tasks_slow", "tasks_failed", "leases_expired"] {
+        let judged = of(&report, name);
+        assert_eq!((judged.status, judged.value), (Status::Unknown, None), "{judged:?}");
+        assert!(judged.about.contains("cannot be read: permission denied"), "{judged:?}");
+    }
 }
 
 #[test]

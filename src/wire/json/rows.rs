@@ -193,6 +193,11 @@ enum SubjectShape<'a> {
         schema: &'a str,
         queue: Option<&'a str>,
     },
+    JobLease {
+        adapter: &'a str,
+        schema: &'a str,
+        id: &'a str,
+    },
     RateLimit {
         table: Option<&'a str>,
         key: Option<&'a str>,
@@ -253,6 +258,10 @@ impl<'a> Finding<'a> {
                 Subject::JobQueue(id) => {
                     let (adapter, schema, queue) = super::adapters::queue(view, *id).unwrap_or_default();
                     SubjectShape::JobQueue { adapter, schema, queue }
+                }
+                Subject::JobLease(id) => {
+                    let (adapter, schema, id) = super::adapters::lease_of(view, *id).unwrap_or_default();
+                    SubjectShape::JobLease { adapter, schema, id }
                 }
                 Subject::Queue => SubjectShape::Queue,
                 Subject::Limit(id) => {

@@ -227,17 +227,17 @@ fn obstacle(view: &View, one: &Obstacle) -> String {
         How::Transaction => format!("has {modes}, and the end of its transaction is waited for"),
     };
     let known = known(view, one.party);
-    let state = backend(view, one.party)
+    let since_then = backend(view, one.party)
         .and_then(|backend| backend.state_change)
         .map(|since| format!(" for {}", age(view, since)));
     let since = one.since.map(|since| format!(", in its transaction for {}", age(view, since)));
     let query = known.query.as_deref().filter(|query| !query.trim().is_empty());
     let query = query.map(|query| format!(": {}", crate::text::one_line_prefix(query, 60)));
+    let state = if known.state.is_empty() { "state hidden" } else { &*known.state };
     format!(
-        "{} {does}: {}{}{}{}",
+        "{} {does}: {state}{}{}{}",
         who(view, one.party),
-        known.state,
-        state.unwrap_or_default(),
+        since_then.unwrap_or_default(),
         since.unwrap_or_default(),
         query.unwrap_or_default()
     )

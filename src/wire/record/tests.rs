@@ -443,7 +443,8 @@ impl Dice {
     }
 
     fn subject(&mut self) -> Subject {
-        match self.below(7) {
+        match self.below(8) {
+            7 => Subject::JobLease(crate::model::systems::TextId(self.roll())),
             6 => Subject::JobQueue(crate::model::systems::TextId(self.roll())),
             5 => Subject::Job(crate::model::systems::TextId(self.roll())),
             0 => Subject::Backend(BackendId { pid: self.i32(), backend_start: self.maybe(Self::time) }),

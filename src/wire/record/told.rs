@@ -197,6 +197,7 @@ impl Column<Option<Subject>> for FlatSubjects {
             Some(Subject::Server) => FlatSubject { kind: 10, ..none },
             Some(Subject::Job(TextId(id))) => FlatSubject { kind: 12, id: id.cast_signed(), ..none },
             Some(Subject::JobQueue(TextId(id))) => FlatSubject { kind: 13, id: id.cast_signed(), ..none },
+            Some(Subject::JobLease(TextId(id))) => FlatSubject { kind: 14, id: id.cast_signed(), ..none },
             Some(Subject::Section(name)) => FlatSubject { kind: 11, section: Some((*name).into()), ..none },
         };
         self.push(&flat, strings);
@@ -219,6 +220,7 @@ impl Column<Option<Subject>> for FlatSubjects {
             11 => Subject::Section(section(flat.section.as_deref()?)?),
             12 => Subject::Job(text_id()),
             13 => Subject::JobQueue(text_id()),
+            14 => Subject::JobLease(text_id()),
             _ => return None,
         })
     }

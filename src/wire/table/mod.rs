@@ -5,6 +5,7 @@ mod advisory;
 mod columns;
 mod forest;
 mod leases;
+mod others;
 mod queue;
 pub mod recovery;
 mod tasks;
@@ -25,7 +26,7 @@ const FINDINGS: usize = 20;
 /// What goes on from the line before is set in so far.
 const INDENT: &str = "      ";
 
-/// Header, findings, the blocking forest, the advisory locks, the tasks, the leases and the work queue; none before the first snapshot. Where a
+/// Header, findings, the blocking forest, the advisory locks, the tasks, the leases, the work queue, and job systems of others; none before the first snapshot. Where a
 /// `width` is given, in columns, what is said is broken between words, rows are cut, and statements to copy are left as they are.
 #[must_use]
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
@@ -46,6 +47,7 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     lines.extend(tasks::lines(view, snapshot));
     lines.extend(leases::lines(view, snapshot));
     lines.extend(queue::lines(view, snapshot));
+    lines.extend(others::lines(view, snapshot));
     for line in lines {
         out.push_str(width.map_or_else(|| line.as_str().into(), |width| fit(&line, width)).trim_end());
         out.push('\n');

@@ -72,6 +72,24 @@ fn what_runs_is_known_by_its_lock_or_session_first() {
         ("its key is free", job("running"), Seen { key: since(30), ..seen() }, ("orphan", "lock")),
         ("for less than the grace", job("running"), Seen { key: since(29), ..seen() }, ("unknown", "lock")),
         (
+            "and its worker is on no list",
+            Job { started_at: Some(ago(900)), ..of("gone") },
+            Seen { key: since(0), ..seen() },
+            ("orphan", "lock"),
+        ),
+        (
+            "and its worker is on the list",
+            Job { started_at: Some(ago(900)), ..of("w") },
+            Seen { key: since(0), worker: Some(&fresh), ..seen() },
+            ("unknown", "lock"),
+        ),
+        (
+            "and its worker may not be listed yet",
+            Job { started_at: Some(ago(9)), ..of("new") },
+            Seen { key: since(0), ..seen() },
+            ("unknown", "lock"),
+        ),
+        (
             "on a standby",
             job("running"),
             Seen { key: since(90), in_recovery: true, ..seen() },

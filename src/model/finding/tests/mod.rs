@@ -1,5 +1,6 @@
 //! Each check over a small scene made by hand.
 
+mod adapters;
 mod blocking;
 mod expected;
 mod leases;

@@ -55,3 +55,21 @@ fn a_worker_that_sits_on_the_key_of_its_task_is_no_idle_session() {
     }
     assert!(told(b).iter().all(|finding| finding.check != "idle_session_lock"));
 }
+
+#[test]
+fn a_worker_that_is_silent_while_its_session_lives_is_told() {
+    let mut b = sample::jobs(0.0);
+    let running = b.executions.iter_mut().find(|execution| execution.worker.as_deref() == Some("worker-1"));
+    running.unwrap().heartbeat_at = Some(sample::at(-90.0));
+    let view = b.view();
+    let silent: Vec<_> = view.findings.iter().filter(|finding| finding.check == "silent_worker").collect();
+    let [silent] = silent[..] else { panic!("{silent:?}") };
+    assert_eq!(
+        &*silent.summary,
+        "数据同步任务 runs on worker-1, which has been silent for 1m30s: stopped or hung"
+    );
+    assert!(silent.about.contains("6101 lives and has its lock"), "{}", silent.about);
+    let mut b = sample::jobs(0.0);
+    b.executions.iter_mut().for_each(|execution| execution.heartbeat_at = Some(sample::at(-29.0)));
+    assert!(b.view().findings.iter().all(|finding| finding.check != "silent_worker"), "it may come yet");
+}

@@ -338,3 +338,11 @@ pub(in crate::wire::json) fn queue(view: &View, id: TextId) -> Option<(&str, &st
     let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
     Some((&installation.adapter.name, &installation.schema, row.queue.as_deref()))
 }
+
+/// The adapter, the schema and the id of a lease.
+pub(in crate::wire::json) fn lease_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
+    let (place, at) = view.adapters.leases.iter().find(|row| row.id == id)?.place;
+    let rows = view.snapshot.as_deref()?.adapters.get(place)?;
+    let installation = &rows.installation;
+    Some((&installation.adapter.name, &installation.schema, &rows.leases.section.rows.get(at)?.id))
+}

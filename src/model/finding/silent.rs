@@ -1,0 +1,81 @@
+//! Workers that give no sign of life while their session lives: stopped, swapped out, or hung.
+//!
+//! Whoever is stopped keeps its connection, and with it the lock: to the server the task runs. Workers of the schema tell every few
+//! seconds that they are at work; one that has not done so for the grace of an orphan is worth a look, though never an orphan.
+
+use super::look::Look;
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::Timestamp;
+use crate::model::task::TaskState;
+use crate::model::work_queue::ItemState;
+use crate::text;
+
+/// Characters of a name.
+const SHORT: usize = 40;
+
+/// Work of a worker that is silent.
+struct Silent<'a> {
+    what: String,
+    subject: Subject,
+    worker: Option<&'a str>,
+    pid: Option<i32>,
+    beat: Timestamp,
+}
+
+/// One for each task and each item that runs on.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> =
+        tasks(look).chain(items(look)).take(LIMIT + 1).map(|one| finding(look, &one)).collect();
+    findings.truncate(LIMIT);
+    findings
+}
+
+/// The last sign of life, where it is too long ago.
+fn silent(look: &Look<'_>, beat: Option<Timestamp>) -> Option<Timestamp> {
+    beat.filter(|beat| look.age(*beat) >= look.scene.thresholds.orphan_grace)
+}
+
+fn tasks<'a>(look: &'a Look<'a>) -> impl Iterator<Item = Silent<'a>> {
+    let snapshot = look.scene.snapshot;
+    let running = look.scene.tasks.rows.iter().filter(|row| row.state == TaskState::Running);
+    running.filter_map(move |row| {
+        let execution = row.execution(snapshot)?;
+        row.set(snapshot).filter(|set| set.tables.own_keys)?;
+        Some(Silent {
+            what: text::one_line_prefix(&row.name(snapshot), SHORT * 2).into_owned(),
+            subject: Subject::Task(row.task),
+            worker: execution.worker.as_deref(),
+            pid: row.holder,
+            beat: silent(look, execution.heartbeat_at)?,
+        })
+    })
+}
+
+fn items<'a>(look: &'a Look<'a>) -> impl Iterator<Item = Silent<'a>> {
+    let snapshot = look.scene.snapshot;
+    let running = look.scene.queue.rows.iter().filter(|row| row.state == ItemState::Running);
+    running.filter_map(move |row| {
+        let item = row.item(snapshot)?;
+        snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys)?;
+        Some(Silent {
+            what: format!("queue {}", text::one_line_prefix(&row.name(snapshot), SHORT * 2)),
+            subject: Subject::Item(row.id),
+            worker: item.worker.as_deref(),
+            pid: row.pid,
+            beat: silent(look, item.heartbeat_at)?,
+        })
+    })
+}
+
+/// `long job runs on w3, which has been silent for 5m44s: stopped or hung`
+fn finding(look: &Look<'_>, one: &Silent<'_>) -> Finding {
+    let what = text::fit(&one.what, SHORT);
+    let worker = text::one_line_prefix(one.worker.unwrap_or("its worker"), SHORT * 2);
+    let worker = text::fit(&worker, SHORT);
+    let age = text::duration(look.age(one.beat));
+    let summary = format!("{what} runs on {worker}, which has been silent for {age}: stopped or hung");
+    let pid = one.pid.map_or_else(|| "its session".to_owned(), |pid| format!("its session {pid}"));
+    let about = format!("{pid} lives and has its lock: nobody else can run it before that ends");
+    let finding = Finding::new("silent_worker", Severity::Warning, summary, one.subject.clone());
+    Finding { since: Some(one.beat), ..finding.short(format!("{what}: {worker} silent {age}")).about(about) }
+}

@@ -1,0 +1,50 @@
+//! Findings about job systems of others.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use crate::model::adapter::{InstallationRows, Part, sample as installations};
+use crate::model::finding::Subject;
+use crate::model::view::View;
+use crate::sample;
+
+fn view(rows: InstallationRows) -> View {
+    let mut snapshot = sample::Builder::default().snapshot();
+    snapshot.adapters = Arc::new(vec![rows]);
+    sample::view(snapshot, 1)
+}
+
+#[test]
+fn a_lease_that_never_ends_by_itself_is_told_once_it_is_old() {
+    let view = view(installations::leasing(sample::at(0.0)));
+    let told: Vec<_> = view.findings.iter().filter(|finding| finding.check == "adapter_lease").collect();
+    let [told] = told[..] else { panic!("{told:?}") };
+    assert_eq!(
+        &*told.summary,
+        "Liquibase: lease changelog 1 is held by pod-7 (10.0.0.7) for 3h02m, and never ends by itself"
+    );
+    assert!(told.about.contains("liquibase release-locks"), "{}", told.about);
+    assert!(matches!(told.subject, Subject::JobLease(_)));
+    let mut young = installations::leasing(sample::at(0.0));
+    for lease in Arc::make_mut(&mut young.leases.section.rows) {
+        lease.acquired_at = lease.acquired_at.map(|at| at.max(sample::at(-1_700.0)));
+    }
+    assert!(self::view(young).findings.iter().all(|finding| finding.check != "adapter_lease"));
+}
+
+#[test]
+fn a_queue_that_is_far_behind_is_told_though_its_workers_live() {
+    let late = |minutes: i64| {
+        let mut rows = installations::beating(sample::at(0.0));
+        for job in Arc::make_mut(&mut rows.jobs.get_mut(&Part::Due).unwrap().section.rows) {
+            job.due_at = Some(sample::at(0.0) - TimeDelta::minutes(minutes));
+        }
+        let view = view(rows);
+        let told = view.findings.iter().find(|finding| finding.check == "adapter_overdue");
+        told.map(|finding| finding.summary.to_string())
+    };
+    assert_eq!(late(9), None);
+    let told = late(32).unwrap();
+    assert!(told.contains("due, ") && told.ends_with("for 32m00s"), "{told}");
+}
