@@ -8,11 +8,10 @@ use std::time::Duration;
 use tokio_postgres::Client;
 
 use super::shared::Shared;
-use crate::action::Actor;
-use crate::action::recover::{self, Order};
 use crate::clock;
-use crate::model::Timestamp;
-use crate::model::plan::{Request, RunState, Running, Selection};
+use locktop_base::Timestamp;
+use locktop_tasks::actor::Actor;
+use locktop_tasks::recovery::{self, Order, Request, RunState, Running, Selection};
 
 /// Between two looks: long enough for an orphan to be seen on a screen, and less where there are many.
 const EVERY: Duration = Duration::from_millis(2_500);
@@ -63,11 +62,11 @@ async fn own(shared: &Shared, client: &Client) {
 /// One look and what follows from it. What is refused or lost is seen again at the next look.
 async fn recover(shared: &Shared, client: &Client, order: &Order, select: Selection, terminate: bool) {
     let request = Request { select, task: None, terminate };
-    if let Ok(mut plan) = recover::plan(client, &shared.ground.schema, &request).await {
+    if let Ok(mut plan) = recovery::plan(client, &shared.ground.schema, &request).await {
         let (left, now) = (shared.options.left(), plan.taken_at);
         plan.rows
             .retain(|row| trouble_for(&row.seen, now) >= left + if terminate { 0.0 } else { plan.grace });
-        recover::execute(client, &shared.ground.schema, &plan, order, |_| {}).await;
+        recovery::execute(client, &shared.ground.schema, &plan, order, |_| {}).await;
     }
 }
 

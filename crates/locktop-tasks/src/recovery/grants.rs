@@ -36,7 +36,8 @@ pub fn grants(schema: &SchemaName, role: &str, need: Need) -> Vec<String> {
 }
 
 /// The statements that let a role, which is quoted, add to the record in a schema that it may use.
-pub(in crate::action) fn record_grants(schema: &SchemaName, role: &str) -> [String; 2] {
+#[must_use]
+pub fn record_grants(schema: &SchemaName, role: &str) -> [String; 2] {
     let name = schema.quoted();
     [
         format!("GRANT SELECT, INSERT ON {name}.locktop_audit TO {role}"),

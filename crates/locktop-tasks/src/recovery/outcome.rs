@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::AlsoEnded;
-use crate::model::Timestamp;
+use super::session::AlsoEnded;
+use locktop_base::Timestamp;
 
 /// What came of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

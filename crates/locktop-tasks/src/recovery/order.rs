@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::action::Actor;
+use crate::actor::Actor;
 
 /// On whose behalf, why, and how patiently.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,10 +5,8 @@
 
 use std::fmt::Write as _;
 
+use locktop_base::encoding::{Encoding, unhex};
 use postgres_protocol::escape::escape_literal;
-
-use crate::pg::decode::encoding::Encoding;
-use crate::pg::decode::value::unhex;
 
 /// What a text begins with that is sent as digits of its UTF-8.
 const SENT: &str = "pg_catalog.convert_from(pg_catalog.decode('";
@@ -18,15 +16,17 @@ const NOTED: &str = "', 'hex'), 'UTF-8')";
 /// What an answer begins with that is the name of an encoding and the digits of a text in it.
 const PACKED: &str = "packed ";
 /// A column is read up to so many characters. Where the server takes bytes for characters, they are bytes.
-pub(super) const CUT: usize = 500;
+pub const CUT: usize = 500;
 
 /// A text in a statement. What stands for bytes that were no text is a question mark in it.
-pub(super) fn text(value: &str) -> String {
+#[must_use]
+pub fn text(value: &str) -> String {
     sent(value, COMPARED)
 }
 
 /// A text that is only written down.
-pub(super) fn note(value: &str) -> String {
+#[must_use]
+pub fn note(value: &str) -> String {
     sent(value, NOTED)
 }
 
@@ -43,12 +43,14 @@ fn nullable(value: Option<&str>) -> String {
 }
 
 /// A text for people to read.
-pub(super) fn shown(value: Option<&str>) -> String {
+#[must_use]
+pub fn shown(value: Option<&str>) -> String {
     value.map_or_else(|| "NULL".to_owned(), escape_literal)
 }
 
 /// That a text of the server's is the one that was read. Bytes that were no text are any bytes here: all the rest is compared.
-pub(super) fn is(column: &str, value: Option<&str>) -> String {
+#[must_use]
+pub fn is(column: &str, value: Option<&str>) -> String {
     match value {
         Some(value) if value.contains('\u{fffd}') => {
             format!("{} ~ ({})", digits(column), pattern(value))
@@ -58,7 +60,8 @@ pub(super) fn is(column: &str, value: Option<&str>) -> String {
 }
 
 /// That a text of a column is the one that was read, which is cut where it is long.
-pub(super) fn is_cut(column: &str, value: Option<&str>) -> String {
+#[must_use]
+pub fn is_cut(column: &str, value: Option<&str>) -> String {
     is(&format!("left({column}, {CUT})"), value)
 }
 
@@ -83,13 +86,14 @@ fn pattern(value: &str) -> String {
 }
 
 /// An expression as an answer that arrives as it is stored.
-pub(super) fn packed(expression: &str) -> String {
+#[must_use]
+pub fn packed(expression: &str) -> String {
     let digits = digits(&format!("({expression})::text"));
     format!("'{PACKED}' || getdatabaseencoding() || ' ' || {digits}")
 }
 
 /// The text of an answer.
-pub(super) fn unpacked(answer: &str) -> String {
+pub(crate) fn unpacked(answer: &str) -> String {
     let digits = answer.strip_prefix(PACKED).and_then(|rest| rest.split_once(' '));
     match digits.and_then(|(encoding, digits)| Some((encoding, unhex(digits)?))) {
         Some((encoding, bytes)) => Encoding::named(encoding).decode(&bytes).into_owned(),
@@ -99,7 +103,7 @@ pub(super) fn unpacked(answer: &str) -> String {
 
 /// The same statements for a database that has no place for one of the letters that were sent: with question marks for those beyond ASCII, in
 /// notes first, and then in all, since nothing there can be equal to what is compared. None where there are none.
-pub(super) fn plain(sql: &str) -> Option<String> {
+pub(crate) fn plain(sql: &str) -> Option<String> {
     without(sql, &[NOTED]).or_else(|| without(sql, &[NOTED, COMPARED]))
 }
 

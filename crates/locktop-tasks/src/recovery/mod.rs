@@ -5,8 +5,6 @@
 //!    the one that was seen and still holds the key, then we wait for the key;
 //! 2. the server closes the execution if it is still the one that was seen and nobody holds its key.
 //!
-//! [`execute_recorded`] puts each step on record besides, before it is taken.
-//!
 //! Dropping a future in the middle leaves nothing half done: what was sent happens whole or not at all.
 
 mod error;
@@ -14,13 +12,20 @@ mod execute;
 mod grants;
 mod look;
 mod order;
-mod recorded;
+mod outcome;
+mod plan;
+mod running;
+mod session;
 mod sql;
+#[cfg(test)]
+mod tests;
 
 pub use error::RecoverError;
-pub use execute::{execute, execute_one};
-pub(super) use grants::record_grants;
-pub use grants::{Need, grants};
+pub use execute::{execute, execute_one, in_doubt, not_tried};
+pub use grants::{Need, grants, record_grants};
 pub use look::plan;
 pub use order::Order;
-pub use recorded::execute_recorded;
+pub use outcome::{RecoveryOutcome, RecoveryResult};
+pub use plan::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
+pub use running::{RunState, Running};
+pub use session::AlsoEnded;

@@ -1,7 +1,7 @@
 //! Why there is no plan.
 
 use super::grants::{Need, grants};
-use crate::action::message::Unanswered;
+use crate::message::Unanswered;
 use crate::schema::SchemaName;
 
 /// Why there is no plan. Nothing was changed.

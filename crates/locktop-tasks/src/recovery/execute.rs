@@ -7,13 +7,14 @@ use tokio_postgres::Client;
 
 use super::grants::{FORBIDDEN, Need, grants};
 use super::order::Order;
+use super::outcome::{RecoveryOutcome, RecoveryResult};
+use super::plan::{Planned, RecoveryPlan, Step};
+use super::running::Running;
 use super::sql;
-use crate::action::message::{Access, Unanswered, send};
-use crate::action::published;
-use crate::clock;
-use crate::model::Timestamp;
-use crate::model::plan::{Outcome, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, Running, Step};
+use crate::message::{Access, Unanswered, send};
 use crate::schema::Schema;
+use locktop_base::Timestamp;
+use locktop_base::clock;
 
 /// Between two looks whether a key is free.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -52,13 +53,15 @@ pub async fn execute(
     results
 }
 
-/// Whether it is not known what came of one.
-pub(super) fn in_doubt(results: &[RecoveryResult]) -> bool {
+/// Whether it is not known what came of one: then the rest is not tried.
+#[must_use]
+pub fn in_doubt(results: &[RecoveryResult]) -> bool {
     results.iter().any(|result| result.outcome == RecoveryOutcome::Uncertain)
 }
 
 /// The result of what is not tried after that.
-pub(super) fn not_tried(row: &Planned) -> RecoveryResult {
+#[must_use]
+pub fn not_tried(row: &Planned) -> RecoveryResult {
     let why = "not tried: what came of another one is not known";
     RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::NotTried, why)
 }
@@ -71,10 +74,6 @@ pub async fn execute_one(
     row: &Planned,
     order: &Order,
 ) -> RecoveryResult {
-    if let Some(target) = row.published.as_ref().and_then(|step| step.target.as_ref()) {
-        let told = published::fail(client, target, &order.actor, &schema.trusted_owners).await;
-        return published_result(row, told);
-    }
     let one = One { client, schema, plan, seen: &row.seen, order };
     match row.step {
         Step::Leave(_) => one.result(RecoveryOutcome::LeftAlone, row.effect(plan.grace)),
@@ -85,18 +84,6 @@ pub async fn execute_one(
             RecoveryResult { also_ended, ..result }
         }
     }
-}
-
-fn published_result(row: &Planned, (told, detail): (Outcome, String)) -> RecoveryResult {
-    let outcome = match told {
-        Outcome::Done => RecoveryOutcome::Recovered,
-        Outcome::Changed => RecoveryOutcome::Changed,
-        Outcome::Forbidden => RecoveryOutcome::Forbidden,
-        Outcome::Uncertain => RecoveryOutcome::Uncertain,
-        Outcome::NotTried => RecoveryOutcome::NotTried,
-        Outcome::Refused | Outcome::StillThere | Outcome::GivenUp => RecoveryOutcome::Failed,
-    };
-    RecoveryResult::new(row.seen.execution_id, outcome, detail)
 }
 
 /// One execution.
@@ -143,7 +130,7 @@ impl One<'_> {
         let result = match waited {
             Ok(true) => self.recover(false).await,
             Ok(false) => {
-                let waited = crate::text::duration(self.order.wait.as_secs_f64());
+                let waited = locktop_base::text::duration(self.order.wait.as_secs_f64());
                 let detail = format!("pid {pid} was told to end, and still holds its key after {waited}");
                 RecoveryResult { holder_pid: Some(pid), ..self.result(RecoveryOutcome::Held, detail) }
             }

@@ -2,25 +2,26 @@
 
 use std::sync::Arc;
 
+use locktop_tasks::recovery::{Order, execute_one, in_doubt, not_tried};
 use tokio_postgres::Client;
 
-use super::execute::{execute_one, in_doubt, not_tried};
-use super::order::Order;
-use crate::action::executor::recovery::{outcome_of, short};
-use crate::action::record::{Asked, Record};
+use super::executor::recovery::{outcome_of, short};
+use super::published;
+use super::record::{Asked, Record};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    ActionCommand, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, Target, TargetKind, TargetResult,
-    Verb,
+    ActionCommand, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan, RecoveryResult, Target,
+    TargetKind, TargetResult, Verb,
 };
 use crate::schema::Schema;
 use crate::text::one_line;
 
-/// As [`super::execute`]. What cannot be put on record is not done.
+/// As [`locktop_tasks::recovery::execute`]; where the tables are published ones, `published` has what is failed in them. What cannot be put
+/// on record is not done.
 pub async fn execute_recorded(
     client: &Client,
     schema: impl Into<Schema>,
-    plan: &RecoveryPlan,
+    (plan, published): (&RecoveryPlan, &[PublishedTarget]),
     order: &Order,
     record: &impl Record,
     mut told: impl FnMut(&RecoveryResult),
@@ -45,7 +46,11 @@ pub async fn execute_recorded(
             let asked = Asked { command: &command, target: &target, statement: &statement };
             match record.asked(Some(client), &asked).await {
                 Ok(()) => {
-                    let result = execute_one(client, schema, plan, row, order).await;
+                    let target = published.iter().find(|target| target.id == row.seen.execution_id);
+                    let result = match target {
+                        Some(target) => fail_published(client, schema, row, target, order).await,
+                        None => execute_one(client, schema, plan, row, order).await,
+                    };
                     noted(client, record, &asked, result).await
                 }
                 Err(why) => {
@@ -58,6 +63,25 @@ pub async fn execute_recorded(
         results.push(result);
     }
     results
+}
+
+async fn fail_published(
+    client: &Client,
+    schema: &Schema,
+    row: &Planned,
+    target: &PublishedTarget,
+    order: &Order,
+) -> RecoveryResult {
+    let (told, detail) = published::fail(client, target, &order.actor, &schema.trusted_owners).await;
+    let outcome = match told {
+        Outcome::Done => RecoveryOutcome::Recovered,
+        Outcome::Changed => RecoveryOutcome::Changed,
+        Outcome::Forbidden => RecoveryOutcome::Forbidden,
+        Outcome::Uncertain => RecoveryOutcome::Uncertain,
+        Outcome::NotTried => RecoveryOutcome::NotTried,
+        Outcome::Refused | Outcome::StillThere | Outcome::GivenUp => RecoveryOutcome::Failed,
+    };
+    RecoveryResult::new(row.seen.execution_id, outcome, detail)
 }
 
 fn target(row: &Planned) -> Target {

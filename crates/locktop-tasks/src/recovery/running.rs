@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Timestamp;
+use locktop_base::Timestamp;
 
 /// How a running execution is, by the view `running_tasks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AlsoEnded, PublishedTarget, RunState, Running, session};
-use crate::model::Timestamp;
-use crate::text::duration;
+use super::running::{RunState, Running};
+use super::session::{self, AlsoEnded, Session};
+use locktop_base::Timestamp;
+use locktop_base::text::duration;
 
 /// Which executions are wanted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,18 +78,10 @@ pub struct Planned {
     pub step: Step,
     /// What else ends with the session that is ended, and is not recovered by this plan.
     pub also_ended: Vec<AlsoEnded>,
-    /// What is done to a row of a published log, where the rest of this does not apply.
+    /// In words what is done, or why nothing is, where the tables are not of our schema: what is counted in them nobody knows. None in
+    /// ours.
     #[serde(skip)]
-    pub published: Option<PublishedStep>,
-}
-
-/// What is done to an execution of a published log.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PublishedStep {
-    /// In words; or why nothing is.
-    pub effect: String,
-    /// To what; none where nothing is done.
-    pub target: Option<PublishedTarget>,
+    pub foreign_effect: Option<String>,
 }
 
 /// Executions that are not what was asked for, counted.
@@ -130,12 +123,17 @@ impl RecoveryPlan {
             }
             if request.select.takes(seen) {
                 let step = step(seen, request.terminate);
-                plan.rows.push(Planned { seen: seen.clone(), step, also_ended: Vec::new(), published: None });
+                plan.rows.push(Planned {
+                    seen: seen.clone(),
+                    step,
+                    also_ended: Vec::new(),
+                    foreign_effect: None,
+                });
             } else {
                 plan.others.add(seen.state);
             }
         }
-        session::fill(&mut plan.rows, running);
+        fill(&mut plan.rows, running);
         plan
     }
 
@@ -175,7 +173,9 @@ impl RecoveryPlan {
 }
 
 impl Selection {
-    pub(super) fn takes(&self, seen: &Running) -> bool {
+    /// Whether an execution is among them.
+    #[must_use]
+    pub fn takes(&self, seen: &Running) -> bool {
         match self {
             Self::Orphans => seen.state == RunState::Orphan,
             Self::Longer(limit) => {
@@ -188,7 +188,8 @@ impl Selection {
 }
 
 impl Others {
-    pub(super) fn add(&mut self, state: RunState) {
+    /// Counts one that is in this state.
+    pub fn add(&mut self, state: RunState) {
         match state {
             RunState::Settling => self.settling += 1,
             RunState::Slow => self.slow += 1,
@@ -216,6 +217,37 @@ fn step(seen: &Running, terminate: bool) -> Step {
     }
 }
 
+fn ended(row: &Planned) -> Option<Session> {
+    match row.step {
+        Step::Terminate { pid, start } => Some((pid, start)),
+        Step::Recover | Step::Leave(_) => None,
+    }
+}
+
+/// Writes under each row what else its session runs by `running`, which is everything that does, whatever was asked for.
+fn fill(rows: &mut [Planned], running: &[Running]) {
+    let sessions: Vec<Session> = rows.iter().filter_map(ended).collect();
+    for row in &mut *rows {
+        if !row.acts() && session::holder(&row.seen).is_some_and(|session| sessions.contains(&session)) {
+            row.step = Step::Leave(Reason::SessionEnds);
+        }
+    }
+    if sessions.is_empty() {
+        return;
+    }
+    let asked: Vec<i64> = rows.iter().filter(|row| row.acts()).map(|row| row.seen.execution_id).collect();
+    let others: Vec<(Session, AlsoEnded)> = running
+        .iter()
+        .filter(|seen| !asked.contains(&seen.execution_id))
+        .filter_map(|seen| Some((session::holder(seen)?, session::also(seen))))
+        .collect();
+    for row in rows {
+        let Some(session) = ended(row) else { continue };
+        let same = others.iter().filter(|(other, _)| *other == session);
+        row.also_ended = same.map(|(_, also)| also.clone()).collect();
+    }
+}
+
 impl Planned {
     /// Whether anything is done.
     #[must_use]
@@ -226,8 +258,8 @@ impl Planned {
     /// What is done and what that means, in words; or why nothing is.
     #[must_use]
     pub fn effect(&self, grace: f64) -> String {
-        if let Some(published) = &self.published {
-            return published.effect.clone();
+        if let Some(effect) = &self.foreign_effect {
+            return effect.clone();
         }
         match self.step {
             Step::Leave(reason) => self.left_alone(reason, grace),

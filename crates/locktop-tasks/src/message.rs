@@ -7,12 +7,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use locktop_base::Timestamp;
+use pg_connect::refusal;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::literal::{plain, unpacked};
-use crate::pg::trust::untrusted;
+use crate::literal::{plain, unpacked};
 use crate::schema::words;
-use pg_connect::refusal;
+use crate::trust::untrusted;
 
 /// Longest wait for a lock, in ms. Functions may have a limit of their own.
 const LOCK_TIMEOUT: u32 = 2_000;
@@ -23,17 +24,24 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the transaction writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub enum Access {
+    /// It reads.
     ReadOnly,
+    /// It may write.
     ReadWrite,
 }
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unanswered {
+pub enum Unanswered {
     /// The server refused, and the transaction was rolled back.
     #[error("{message} ({code})")]
-    Refused { code: String, message: String },
+    Refused {
+        /// The SQLSTATE.
+        code: String,
+        /// Message, detail and hint in one line.
+        message: String,
+    },
     /// What was to be used belongs to somebody who is not trusted: whose it is, and what helps. Nothing was done.
     #[error("{0}")]
     Untrusted(String),
@@ -50,7 +58,8 @@ pub(super) enum Unanswered {
 
 impl Unanswered {
     /// The SQLSTATE where the server refused: then nothing was done.
-    pub(super) fn code(&self) -> Option<&str> {
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused { code, .. } => Some(code),
             Self::Untrusted(_) => Some("22P02"),
@@ -61,9 +70,11 @@ impl Unanswered {
 
 /// Runs statements as one transaction; the first column of each row that they answer with. All settings that count are in the message:
 /// behind a pooler in transaction mode the session has none of ours.
-/// Compiling one of them first would take longer
-/// than the statement.
-pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
+/// Compiling one of them first would take longer than the statement.
+///
+/// # Errors
+/// When the server refuses, is gone, or does not answer in time: [`Unanswered::code`] tells whether it is known that nothing was done.
+pub async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
     let mut told = send_once(client, access, sql).await;
     let mut sql = Cow::Borrowed(sql);
     // untranslatable_character: nothing was done, and nothing there has the letters that were sent.
@@ -113,15 +124,17 @@ fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
     }
 }
 
-pub(super) use super::literal::{is, is_cut, note, packed, shown, text};
+pub use crate::literal::{is, is_cut, note, packed, shown, text};
 
 /// A number or NULL.
-pub(super) fn number<T: std::fmt::Display>(value: Option<T>) -> String {
+#[must_use]
+pub fn number<T: std::fmt::Display>(value: Option<T>) -> String {
     value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
 }
 
 /// A moment or NULL.
-pub(super) fn moment(value: Option<crate::model::Timestamp>) -> String {
+#[must_use]
+pub fn moment(value: Option<Timestamp>) -> String {
     let text = value.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
     text.map_or_else(|| "NULL".to_owned(), |text| format!("'{text}'::timestamptz"))
 }

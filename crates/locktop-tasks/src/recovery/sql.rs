@@ -1,14 +1,15 @@
 //! The statements of a recovery.
 
 use super::order::Order;
-use crate::action::message::{is, moment, note, number, packed, text};
-use crate::model::Timestamp;
-use crate::model::plan::{RecoveryPlan, Running};
+use super::plan::RecoveryPlan;
+use super::running::Running;
+use crate::message::{is, moment, note, number, packed, text};
 use crate::schema::Schema;
-use locktop_tasks::sql::{fill, without_comments};
+use crate::sql::{fill, without_comments};
+use locktop_base::Timestamp;
 
-const LOOK: &str = include_str!("../../../assets/sql/recover_look.sql");
-const RUNNING: &str = include_str!("../../../assets/sql/recover_running.sql");
+const LOOK: &str = include_str!("../../assets/sql/recovery/look.sql");
+const RUNNING: &str = include_str!("../../assets/sql/recovery/running.sql");
 
 /// Where we are, and what there is of the schema.
 pub(super) fn look(schema: &Schema) -> String {

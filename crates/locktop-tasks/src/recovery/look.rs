@@ -5,11 +5,12 @@ use tokio_postgres::Client;
 
 use super::error::RecoverError;
 use super::grants::Need;
+use super::plan::{RecoveryPlan, Request};
+use super::running::Running;
 use super::sql;
-use crate::action::message::{Access, send};
-use crate::model::Timestamp;
-use crate::model::plan::{RecoveryPlan, Request, Running};
+use crate::message::{Access, send};
 use crate::schema::Schema;
+use locktop_base::Timestamp;
 
 /// Where we are.
 #[derive(Debug, Deserialize)]
