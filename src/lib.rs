@@ -3,8 +3,8 @@
 //! # Floors
 //!
 //! Crates are the lower floors: [`locktop_base`], [`pg_connect`], [`wait_graph`], [`locktop_locks`], [`locktop_tasks`]; [`text`], [`clock`], [`locks`], [`schema`] and [`worker`]
-//! are names for parts of them. Of the modules of this one a file imports only from those above its own, and `tests/offline/architecture.rs` checks that, and which external
-//! crates a module may name. From the top: [`keys`], [`model`], [`wire`], [`pg`], [`redis`], [`action`], [`feed`], [`app`], [`ui`], [`demo`], [`runtime`], [`config`], [`cli`].
+//! are names for parts of them, and [`demo`] is one for the laboratory, [`locktop_lab`], which does not know this crate. Of the modules of this one a file imports only from those above its own, and `tests/offline/architecture.rs` checks that, and which external
+//! crates a module may name. From the top: [`keys`], [`model`], [`wire`], [`pg`], [`redis`], [`action`], [`feed`], [`app`], [`ui`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
 //!
@@ -106,13 +106,13 @@ extern crate self as locktop;
 mod sample;
 
 pub use locktop_base::{clock, text};
+pub use locktop_lab as demo;
 pub use locktop_tasks::{schema, worker};
 
 pub mod action;
 pub mod app;
 pub mod cli;
 pub mod config;
-pub mod demo;
 pub mod feed;
 pub mod keys;
 
