@@ -64,7 +64,7 @@
 //! - A statement outlives the worker that sent it, by up to the second that the server needs to see that nobody listens. What a dead
 //!   session had is pending again after a grace, not at once ([`locks::work_session`]).
 //! - A process that was stopped notices nothing, not even that its standard input has ended: whoever stops one sees to it that
-//!   something else wakes it when they die ([`demo::tasks`]).
+//!   something else wakes it when they die ([`demo`], the module `process`).
 //! - A setting at the head of a function (`SET search_path`) costs more than a short function does, and a nested call pays again. Without it
 //!   everything is named in full, operators too: `OPERATOR(pg_catalog.=)`.
 //! - A `BEFORE UPDATE` trigger locks its row, and the new version keeps that lock's number: `xmax` is 0 only where no trigger is, and else

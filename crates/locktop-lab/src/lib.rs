@@ -14,7 +14,9 @@
 
 mod audience;
 pub mod contest;
+mod install;
 pub mod postgres;
+mod process;
 mod random;
 pub mod redis;
 mod run;
@@ -23,4 +25,5 @@ pub mod tasks;
 mod workers;
 
 pub use audience::Audience;
+pub use process::LaunchError;
 pub use run::{Demo, DemoError, DemoOptions, run};

@@ -58,7 +58,7 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// Lets so many begin.
-    pub(super) fn gather<A: Act>(place: &Place, act: &Arc<A>, count: usize) -> Self {
+    pub(super) fn start<A: Act>(place: &Place, act: &Arc<A>, count: usize) -> Self {
         let (quit, told) = watch::channel(false);
         let trouble = Arc::<Trouble>::default();
         let sessions = (0..count).map(|number| {
@@ -71,13 +71,13 @@ impl Crowd {
                 quit: told.clone(),
                 trouble: Arc::clone(&trouble),
             };
-            tokio::spawn(one.attend())
+            tokio::spawn(one.run())
         });
         Self { sessions: sessions.collect(), quit, trouble }
     }
 
     /// Ends all between two turns.
-    pub(super) async fn leave(&mut self) {
+    pub(super) async fn finish(&mut self) {
         self.quit.send_replace(true);
         for session in self.sessions.drain(..) {
             // One that panicked has ended too.
@@ -113,7 +113,7 @@ struct One<A> {
 }
 
 impl<A: Act> One<A> {
-    async fn attend(mut self) {
+    async fn run(mut self) {
         while !*self.quit.borrow() {
             match connect(&self.info).await {
                 Ok(connection) => self.take_turns(&connection.client).await,

@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 use super::Contest;
 use super::crowd::{Act, Crowd};
 use super::game::{Game, Place};
-use super::tally::{Found, Tally};
+use super::tally::{Found, Tally, count};
 use crate::random::Random;
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
@@ -119,14 +119,14 @@ impl Ids {
             generators.push(generator);
         }
         let making = Arc::new(Making { generators, book: Mutex::default() });
-        let crowd = Crowd::gather(place, &making, SESSIONS);
+        let crowd = Crowd::start(place, &making, SESSIONS);
         Ok(Self { making, crowd })
     }
 
     fn found(&self) -> Found {
         let book = self.making.book();
         let numbers = [
-            u64::try_from(SESSIONS).unwrap_or(u64::MAX),
+            count(SESSIONS),
             u64::from(WORKERS),
             book.ids,
             book.duplicates,
@@ -134,7 +134,7 @@ impl Ids {
             book.foreign,
             self.crowd.errors(),
         ];
-        Found::new(Tally::new(Contest::Ids, numbers))
+        Found::new(Tally::new(Contest::Ids.name(), &KEYS, numbers))
             .zero(&[
                 ("duplicates", "ids that were there before"),
                 ("out_of_order", "ids that were not above the ones before of their worker"),
@@ -146,7 +146,7 @@ impl Ids {
 
 impl Game for Ids {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
-        self.crowd.leave().boxed()
+        self.crowd.finish().boxed()
     }
 
     fn count<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Result<Found, tokio_postgres::Error>> {

@@ -1,26 +1,31 @@
 //! The other lock systems at work: leases, the work queue, rate limits, ids and transfers. Each is played by many at once, and judged by
 //! what they witnessed and the server recorded, not by what the system says of itself.
 //!
-//! Who holds something while it works is a process of its own, since it is to be killed and stopped: leases, locks in Redis and the
-//! work queue.
+//! Who holds something while it works is a process of its own, since it is to be killed and stopped: leases, locks in Redis, the work
+//! queue, and the tasks ([`crate::tasks`]). One runner has them all, and one engine injects the faults.
 //! Rate limits, ids and transfers are single calls. All that can happen to them happens between sessions in the server, so there the
 //! players are sessions of the demo.
 
 mod crowd;
+mod faults;
 mod game;
 mod ids;
 pub(crate) mod leases;
 pub(crate) mod queue;
 mod rate_limit;
 pub(crate) mod redis_locks;
+mod runner;
 mod tally;
 mod transfer;
-mod worker_pool;
 
 pub use tally::Tally;
 
+#[cfg(test)]
+pub(super) use faults::Mishap;
+pub(super) use faults::{Fault, Faults, Moment, Stop};
 pub(super) use game::{Game, Place};
-pub(super) use tally::Found;
+pub(super) use runner::Runner;
+pub(super) use tally::{Found, count, numbers};
 
 use tokio_postgres::Client;
 

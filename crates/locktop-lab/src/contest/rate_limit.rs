@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 use super::Contest;
 use super::crowd::{Act, Crowd};
 use super::game::{Game, Place};
-use super::tally::{Found, Tally};
+use super::tally::{Found, Tally, count};
 use crate::random::Random;
 use locktop_locks::call::CallError;
 use locktop_locks::rate_limit::{Decision, RateLimit};
@@ -101,7 +101,7 @@ impl RateLimits {
         let limit = RateLimit { schema: place.schema.clone(), ..RateLimit::new(LIMIT, SECONDS) };
         let asking = Arc::new(Asking { limit, windows: Mutex::default() });
         let sessions = place.many(SESSIONS, SHOWN);
-        let crowd = Crowd::gather(place, &asking, sessions);
+        let crowd = Crowd::start(place, &asking, sessions);
         Self { sessions, asking, crowd }
     }
 
@@ -109,7 +109,7 @@ impl RateLimits {
         let windows = self.asking.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = u64::from(LIMIT.unsigned_abs());
         let numbers = [
-            u64::try_from(self.sessions).unwrap_or(u64::MAX),
+            count(self.sessions),
             limit,
             windows.requests,
             windows.requests - windows.refused,
@@ -119,7 +119,7 @@ impl RateLimits {
             windows.met,
             self.crowd.errors(),
         ];
-        Found::new(Tally::new(Contest::RateLimit, numbers))
+        Found::new(Tally::new(Contest::RateLimit.name(), &KEYS, numbers))
             .must_not(windows.most > limit, format!("{} requests of {limit} in a window", windows.most))
             .zero(&[("windows_met", "windows that began before the one before was over")])
             .some("allowed", "no request was let through", self.crowd.complaint().as_deref())
@@ -128,7 +128,7 @@ impl RateLimits {
 
 impl Game for RateLimits {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
-        self.crowd.leave().boxed()
+        self.crowd.finish().boxed()
     }
 
     fn count<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Result<Found, tokio_postgres::Error>> {

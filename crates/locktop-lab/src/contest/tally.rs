@@ -4,25 +4,30 @@ use std::fmt::Display;
 
 use serde::{Serialize, Serializer};
 
-use super::Contest;
+use tokio_postgres::{Client, Error};
 
 /// The numbers of one contest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// Of which.
-    pub contest: Contest,
+    /// What it is called.
+    pub name: &'static str,
+    keys: &'static [&'static str],
     numbers: Vec<u64>,
 }
 
 impl Tally {
-    /// The numbers, in the order of the contest's keys.
-    pub(super) fn new<const N: usize>(contest: Contest, numbers: [u64; N]) -> Self {
-        Self { contest, numbers: numbers.into() }
+    /// The numbers, in the order of their keys.
+    pub(crate) fn new<const N: usize>(
+        name: &'static str,
+        keys: &'static [&'static str; N],
+        numbers: [u64; N],
+    ) -> Self {
+        Self { name, keys, numbers: numbers.into() }
     }
 
     /// Its keys and numbers.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.contest.keys().iter().copied().zip(self.numbers.iter().copied())
+        self.keys.iter().copied().zip(self.numbers.iter().copied())
     }
 
     /// One of its numbers.
@@ -53,7 +58,7 @@ impl Found {
     /// Tells what must not be, if it is so.
     pub(super) fn must_not(mut self, is_so: bool, what: impl Display) -> Self {
         if is_so {
-            self.broken.push(format!("{}: {what}", self.tally.contest.name()));
+            self.broken.push(format!("{}: {what}", self.tally.name));
         }
         self
     }
@@ -75,8 +80,24 @@ impl Found {
     }
 }
 
+/// A count as a number of a tally.
+pub(crate) fn count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// A row of counts.
+pub(crate) async fn numbers<const N: usize>(client: &Client, sql: &str) -> Result<[u64; N], Error> {
+    let row = client.query_one(sql, &[]).await?;
+    let mut numbers = [0; N];
+    for (index, number) in numbers.iter_mut().enumerate() {
+        *number = u64::try_from(row.try_get::<_, i64>(index)?).unwrap_or_default();
+    }
+    Ok(numbers)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::{Contest, rate_limit};
     use super::*;
 
     #[test]
@@ -91,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_must_not_be_is_told() {
-        let found = Found::new(Tally::new(Contest::RateLimit, [50, 100, 7, 0, 7, 1, 0, 2, 1]));
+        let found = Found::new(Tally::new("ratelimit", &rate_limit::KEYS, [50, 100, 7, 0, 7, 1, 0, 2, 1]));
         let found = found.zero(&[("errors", "errors"), ("windows_met", "windows that met")]);
         let found = found.some("allowed", "nothing was allowed", Some("no server"));
         let broken = [

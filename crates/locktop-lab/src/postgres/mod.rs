@@ -2,7 +2,7 @@
 //!
 //! The server listens on a Unix socket only, in a directory that nobody else can enter, and lives exactly as long
 //! as the process that started it: however that process ends, a watchdog of its own ends the server and removes
-//! the directory (see `watchdog.sh`).
+//! the directory (see `process/watchdog.sh`).
 //!
 //! Nothing of a PostgreSQL installation is changed: only its programs are used.
 
@@ -11,7 +11,6 @@ mod cache;
 mod error;
 mod fetch;
 mod find;
-mod install;
 mod place;
 mod server;
 mod standby;

@@ -1,7 +1,8 @@
 //! What can go wrong on the way to a Redis server of our own.
 
-use std::io;
 use std::path::PathBuf;
+
+use crate::process::LaunchError;
 
 /// Why there is no Redis server. Each text names the thing and the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -18,23 +19,7 @@ pub enum RedisServerError {
     /// The program that was named is none.
     #[error("LOCKTOP_REDIS_SERVER names {0}, and there is no such file")]
     NoFile(PathBuf),
-    /// The watchdog could not be run or written to.
-    #[error("cannot run the watchdog of {directory}: {source}")]
-    Watchdog {
-        /// The server's directory.
-        directory: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The server ended while it started, or never answered.
-    #[error("the Redis server did not start ({reason}); the end of its log: {log}")]
-    NotStarted {
-        /// What happened.
-        reason: &'static str,
-        /// Its last words.
-        log: String,
-    },
-    /// The server was told to end and did not.
-    #[error("the Redis server has not ended after 30 s")]
-    NotEnded,
+    /// It does not run, or does not end.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
 }

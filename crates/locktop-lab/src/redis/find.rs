@@ -1,9 +1,10 @@
 //! Finding the program of a Redis server on this machine.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::error::RedisServerError;
+use crate::install;
 
 /// Redis, and its fork that speaks the same protocol.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
@@ -23,31 +24,12 @@ pub fn find() -> Result<PathBuf, RedisServerError> {
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let places = || env::split_paths(&path).chain(PLACES.iter().map(PathBuf::from));
-    search(places).ok_or_else(|| RedisServerError::NoProgram { install: install_command() })
+    search(places).ok_or_else(|| RedisServerError::NoProgram { install: install::redis() })
 }
 
 /// The first of the programs that is in any of the places.
 fn search<I: Iterator<Item = PathBuf>>(places: impl Fn() -> I) -> Option<PathBuf> {
     PROGRAMS.iter().find_map(|program| places().map(|place| place.join(program)).find(|file| file.is_file()))
-}
-
-/// The command that installs the server with the package manager of this machine.
-fn install_command() -> String {
-    if cfg!(target_os = "macos") {
-        return "brew install redis".to_owned();
-    }
-    let managers = [
-        ("/usr/bin/apt-get", "apt-get install redis-server"),
-        ("/usr/bin/dnf", "dnf install valkey"),
-        ("/usr/bin/yum", "yum install redis"),
-        ("/usr/bin/zypper", "zypper install redis"),
-        ("/usr/bin/pacman", "pacman -S valkey"),
-        ("/sbin/apk", "apk add redis"),
-        ("/usr/sbin/pkg", "pkg install redis"),
-    ];
-    let known = managers.into_iter().find(|(path, _)| Path::new(path).exists());
-    let command = known.map_or("apt-get install redis-server", |(_, command)| command);
-    if rustix::process::geteuid().is_root() { command.to_owned() } else { format!("sudo {command}") }
 }
 
 #[cfg(test)]
@@ -67,7 +49,7 @@ mod tests {
 
     #[test]
     fn without_one_the_error_says_how_to_get_it() {
-        let error = RedisServerError::NoProgram { install: install_command() }.to_string();
+        let error = RedisServerError::NoProgram { install: install::redis() }.to_string();
         assert!(error.contains("install it with `"), "{error}");
         assert!(error.contains("LOCKTOP_REDIS_SERVER"), "{error}");
     }

@@ -1,9 +1,8 @@
 //! Before the play: a schema that is nobody else's, the tasks in it, and the first workers.
 
-use std::sync::Arc;
-
 use tokio_postgres::Client;
 
+use super::contest::Tasks;
 use super::ground::{Ground, TASKS_SCHEMA};
 use super::play::{self, Play};
 use super::shared::Shared;
@@ -67,9 +66,9 @@ impl Claim {
 
     async fn begin(self) -> Result<Play, TasksError> {
         let Self { info, ground, client, options } = self;
-        ground.call_witnesses(&client).await?;
+        ground.make_witness_table(&client).await?;
         let plan = options.plan();
-        ground.sow(&client, &plan).await?;
+        ground.insert_tasks(&client, &plan).await?;
         let workers = settings(&info, &ground.schema, &options, options.takeover());
         let orders = Orders {
             conninfo: workers.to_key_value(),
@@ -84,15 +83,16 @@ impl Claim {
             info: ground.info.clone(),
             schema: ground.schema.clone(),
             program: options.program.clone(),
-            orders: orders.clone(),
+            orders,
             seed: options.seed,
             counted: options.counted,
             audience: options.audience.clone(),
         };
         let contests = options.contests.clone();
-        let shared = Shared::new(ground, options, plan, orders);
-        shared.crew().fill()?;
-        let mut begun = Play::begin(Arc::new(shared));
+        let mut begun = Play::new(ground.clone(), options.seed);
+        if options.workers > 0 {
+            begun.add(Box::new(Tasks::begin(&place, Shared { ground, options, plan })?));
+        }
         for contest in contests {
             begun.add(Box::pin(contest.begin(&place, &client)).await?);
         }

@@ -48,7 +48,7 @@ impl Ground {
 
     /// Makes the table of the witnesses. One that is there is what a killed demo left: the schema that was not there says that
     /// none runs.
-    pub(super) async fn call_witnesses(&self, client: &Client) -> Result<(), TasksError> {
+    pub(super) async fn make_witness_table(&self, client: &Client) -> Result<(), TasksError> {
         let table = format!("DROP TABLE IF EXISTS {SCHEMA}.witness; {}", witness::table());
         client.batch_execute(&table).await.map_err(TasksError::server("a table of the witnesses"))
     }
@@ -76,7 +76,7 @@ impl Ground {
     }
 
     /// Puts the tasks in.
-    pub(super) async fn sow(&self, client: &Client, plan: &Plan) -> Result<(), TasksError> {
+    pub(super) async fn insert_tasks(&self, client: &Client, plan: &Plan) -> Result<(), TasksError> {
         let tasks = format!("{}.scheduled_tasks", self.schema.quoted());
         let sql = if self.recipe {
             // Whatever examples came with it are not ours to run.

@@ -1,9 +1,9 @@
 //! Workers that compete for tasks: processes of their own, tasks of a second to ten minutes in scaled time, workers that are killed,
 //! stopped and cut off, a recovery beside them, and witnesses of what really ran when.
 
-mod chaos;
 pub mod child;
 mod claim;
+mod contest;
 mod count;
 mod ground;
 mod play;

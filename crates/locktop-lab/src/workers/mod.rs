@@ -1,14 +1,12 @@
 //! The worker processes of a demo: how they are kept, what they are told, and what their work is.
 
-mod crew;
 mod error;
 mod names;
 mod orders;
 mod plan;
-mod waker;
+mod pool;
 
-pub(crate) use crew::Crew;
 pub use error::TasksError;
 pub(crate) use orders::{Orders, Part, Payload, Plan};
 pub(crate) use plan::Ends;
-pub(crate) use waker::stands_still;
+pub(crate) use pool::WorkerPool;

@@ -11,9 +11,10 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
 use super::Contest;
+use super::faults::Faults;
 use super::game::{Game, Place};
-use super::tally::{Found, Tally};
-use super::worker_pool::{Rules, WorkerPool};
+use super::runner::Runner;
+use super::tally::{Found, Tally, count, numbers};
 use crate::Audience;
 use crate::scenario::SCHEMA;
 use crate::workers::{Part, TasksError};
@@ -82,7 +83,7 @@ fn tables(place: &Place) -> String {
 
 #[derive(Debug)]
 pub(super) struct Leases {
-    pool: WorkerPool,
+    runner: Runner,
     question: Option<JoinHandle<()>>,
 }
 
@@ -90,23 +91,25 @@ impl Leases {
     pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
         client.batch_execute(&tables(place)).await.map_err(TasksError::server("the terms of leases"))?;
         let view = format!("{}.leases", place.schema.quoted());
-        let rules = Rules {
-            holders: format!("SELECT owner, token FROM {view} WHERE state = 'held' ORDER BY owner"),
-            lost: Some(format!(
-                "SELECT EXISTS (SELECT FROM {SCHEMA}.lease_terms a JOIN {SCHEMA}.lease_terms b USING (lease)
-                                 WHERE a.token = $1 AND a.released_at IS NULL AND b.token > a.token)"
-            )),
+        let is_taken_over = format!(
+            "EXISTS (SELECT FROM {SCHEMA}.lease_terms a JOIN {SCHEMA}.lease_terms b USING (lease)
+                      WHERE a.token = u.token AND a.released_at IS NULL AND b.token > a.token)"
+        );
+        let faults = Faults {
+            victims: format!("SELECT owner, token FROM {view} WHERE state = 'held' ORDER BY owner"),
+            lost: Some(format!("SELECT nullif({is_taken_over}, false) FROM (SELECT $1::bigint) AS u (token)")),
             unnoticed: Some(format!(
                 "SELECT count(*) FROM unnest($1::bigint[]) AS u (token)
-                  WHERE NOT EXISTS (SELECT FROM {SCHEMA}.lease_losses l WHERE l.token = u.token)"
+                  WHERE {is_taken_over} AND NOT EXISTS (SELECT FROM {SCHEMA}.lease_losses l WHERE l.token = u.token)"
             )),
             gap: if place.counted { (300, 900) } else { (3_000, 4_000) },
+            ..Faults::default()
         };
         let term = if place.counted { TERM } else { SHOWN_TERM };
         let part = Part::Leases { leases: LEASES, term, seed: place.seed };
-        let pool = WorkerPool::begin(place, "node", part, WORKERS, rules)?;
+        let runner = Runner::begin(place, "node", part, WORKERS, faults)?;
         let tell = || tokio::spawn(tell(place.info.clone(), place.audience.clone()));
-        Ok(Self { pool, question: (!place.counted).then(tell) })
+        Ok(Self { runner, question: (!place.counted).then(tell) })
     }
 
     async fn found(&self, client: &Client) -> Result<Found, Error> {
@@ -134,10 +137,10 @@ impl Leases {
         let [acquired, renewed, released, taken_over, overlaps, back] = numbers(client, &terms).await?;
         let [written, stale] = numbers(client, &writes).await?;
         let [refused, late, lost] = numbers(client, &losses).await?;
-        let record = self.pool.record();
-        let (processes, lost_workers) = self.pool.processes();
+        let record = self.runner.record();
+        let (processes, lost_workers) = self.runner.processes();
         let numbers = [
-            u64::try_from(WORKERS).unwrap_or(u64::MAX),
+            count(WORKERS),
             u64::from(LEASES.unsigned_abs()),
             acquired,
             renewed,
@@ -151,14 +154,14 @@ impl Leases {
             stale,
             late,
             record.kills,
-            record.stops,
+            count(record.pauses.len()),
             record.overslept,
             processes,
             lost_workers,
         ];
-        let complaint = self.pool.complaint();
+        let complaint = self.runner.complaint();
         let silent = record.overslept > 0 && refused + late == 0;
-        Ok(Found::new(Tally::new(Contest::Leases, numbers))
+        Ok(Found::new(Tally::new(Contest::Leases.name(), &KEYS, numbers))
             .zero(&[
                 ("overlaps", "new holders before the one before had ended"),
                 ("tokens_back", "tokens that were not above all before them"),
@@ -196,19 +199,9 @@ impl Drop for Leases {
     }
 }
 
-/// A row of counts.
-pub(super) async fn numbers<const N: usize>(client: &Client, sql: &str) -> Result<[u64; N], Error> {
-    let row = client.query_one(sql, &[]).await?;
-    let mut numbers = [0; N];
-    for (index, number) in numbers.iter_mut().enumerate() {
-        *number = u64::try_from(row.try_get::<_, i64>(index)?).unwrap_or_default();
-    }
-    Ok(numbers)
-}
-
 impl Game for Leases {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
-        self.pool.finish().boxed()
+        self.runner.finish().boxed()
     }
 
     fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {

@@ -15,10 +15,10 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
 use super::Contest;
+use super::faults::{Fault, Faults};
 use super::game::{Game, Place};
-use super::leases::numbers;
-use super::tally::{Found, Tally};
-use super::worker_pool::{Rules, WorkerPool};
+use super::runner::Runner;
+use super::tally::{Found, Tally, count, numbers};
 use crate::scenario::SCHEMA;
 use crate::workers::{Part, TasksError};
 use locktop_base::clock;
@@ -74,7 +74,7 @@ const TABLES: &str = "DROP TABLE IF EXISTS @.queue_runs, @.queue_finishes;
 #[derive(Debug)]
 pub(super) struct Queue {
     place: Place,
-    pool: WorkerPool,
+    runner: Runner,
     producer: JoinHandle<()>,
     quit: watch::Sender<bool>,
     added: Arc<AtomicU64>,
@@ -86,19 +86,20 @@ impl Queue {
         let tables = TABLES.replace('@', SCHEMA).replace('#', &place.schema.quoted());
         client.batch_execute(&tables).await.map_err(TasksError::server("who ended which item"))?;
         let table = format!("{}.task_queue", place.schema.quoted());
-        let rules = Rules {
-            holders: format!(
+        let faults = Faults {
+            victims: format!(
                 "SELECT worker_id::text, id FROM {table} WHERE status = 'processing' ORDER BY worker_id"
             ),
-            lost: None,
-            unnoticed: None,
+            // Whoever stands still loses nothing: its session lasts.
+            kinds: &[Fault::Kill; 3],
             gap: if place.counted { (200, 600) } else { (4_000, 4_000) },
+            ..Faults::default()
         };
-        let pool = WorkerPool::begin(place, "consumer", Part::Queue, WORKERS, rules)?;
+        let runner = Runner::begin(place, "consumer", Part::Queue, WORKERS, faults)?;
         let added = Arc::<AtomicU64>::default();
         let (quit, told) = watch::channel(false);
         let producer = tokio::spawn(producer::keep(place.clone(), Arc::clone(&added), told));
-        Ok(Self { place: place.clone(), pool, producer, quit, added, over: false })
+        Ok(Self { place: place.clone(), runner, producer, quit, added, over: false })
     }
 
     /// Takes back what those had that are gone.
@@ -145,9 +146,9 @@ impl Queue {
             numbers(client, &states).await?;
         let [runs, overlaps, again] = numbers(client, &runs).await?;
         let [requeued, gave_up] = numbers(client, &audit).await?;
-        let (processes, lost_workers) = self.pool.processes();
+        let (processes, lost_workers) = self.runner.processes();
         let numbers = [
-            u64::try_from(WORKERS).unwrap_or(u64::MAX),
+            count(WORKERS),
             added,
             pending,
             processing,
@@ -165,12 +166,12 @@ impl Queue {
             // What was forgotten on purpose is not lost: see the producer.
             if self.place.counted { added.saturating_sub(rows) } else { 0 },
             if self.over { processing } else { 0 },
-            self.pool.record().kills,
+            self.runner.record().kills,
             processes,
             lost_workers,
         ];
-        let complaint = self.pool.complaint();
-        Ok(Found::new(Tally::new(Contest::Queue, numbers))
+        let complaint = self.runner.complaint();
+        Ok(Found::new(Tally::new(Contest::Queue.name(), &KEYS, numbers))
             .zero(&[
                 ("overlapping_runs", "runs of an item that another run of it met"),
                 ("finished_twice", "items that were completed more than once"),
@@ -188,7 +189,7 @@ impl Game for Queue {
         async {
             self.quit.send_replace(true);
             let _ = (&mut self.producer).await;
-            self.pool.finish().await;
+            self.runner.finish().await;
             self.settle().await;
             self.over = true;
         }

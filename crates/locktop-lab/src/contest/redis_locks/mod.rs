@@ -12,10 +12,10 @@ use futures_util::future::BoxFuture;
 use tokio_postgres::{Client, Error};
 
 use super::Contest;
+use super::faults::Faults;
 use super::game::{Game, Place};
-use super::leases::numbers;
-use super::tally::{Found, Tally};
-use super::worker_pool::{Rules, WorkerPool};
+use super::runner::Runner;
+use super::tally::{Found, Tally, count, numbers};
 use crate::scenario::SCHEMA;
 use crate::workers::{Part, TasksError};
 use servers::Servers;
@@ -60,7 +60,7 @@ const TABLES: &str =
 
 #[derive(Debug)]
 pub(super) struct RedisGame {
-    pool: WorkerPool,
+    runner: Runner,
     servers: Servers,
 }
 
@@ -69,22 +69,22 @@ impl RedisGame {
         let servers = Servers::start(place).await?;
         let tables = TABLES.replace('@', SCHEMA);
         client.batch_execute(&tables).await.map_err(TasksError::server("who held which lock"))?;
-        let rules = Rules {
+        let faults = Faults {
             // Of the locks that somebody else is going to want.
-            holders: format!(
+            victims: format!(
                 "SELECT worker, n FROM {SCHEMA}.redis_holds WHERE outcome IS NULL AND kind <> 'submit' ORDER BY n DESC LIMIT 20"
             ),
             lost: Some(format!(
-                "SELECT EXISTS (SELECT FROM {SCHEMA}.redis_holds a JOIN {SCHEMA}.redis_holds b USING (lock)
-                                 WHERE a.n = $1 AND b.n > a.n)"
+                "SELECT nullif(EXISTS (SELECT FROM {SCHEMA}.redis_holds a JOIN {SCHEMA}.redis_holds b USING (lock)
+                                        WHERE a.n = $1 AND b.n > a.n), false)"
             )),
-            unnoticed: None,
             gap: if place.counted { (600, 1_200) } else { (4_000, 5_000) },
+            ..Faults::default()
         };
         let term = if place.counted { TERM } else { SHOWN_TERM };
         let part = Part::Redis { urls: servers.urls().to_vec(), term, seed: place.seed };
-        let pool = WorkerPool::begin(place, "client", part, WORKERS, rules)?;
-        Ok(Self { pool, servers })
+        let runner = Runner::begin(place, "client", part, WORKERS, faults)?;
+        Ok(Self { runner, servers })
     }
 
     async fn found(&self, client: &Client) -> Result<Found, Error> {
@@ -106,12 +106,12 @@ impl RedisGame {
         let [submissions, double_submissions] = numbers(client, &twice("redis_submissions", "form")).await?;
         let [task_runs, double_task_runs] = numbers(client, &twice("redis_task_runs", "task")).await?;
         let [taken, no_quorum] = numbers(client, &refusals).await?;
-        let record = self.pool.record();
-        let (processes, lost_workers) = self.pool.processes();
+        let record = self.runner.record();
+        let (processes, lost_workers) = self.runner.processes();
         let (server_kills, server_freezes) = self.servers.record();
         let numbers = [
-            u64::try_from(WORKERS).unwrap_or(u64::MAX),
-            u64::try_from(self.servers.urls().len()).unwrap_or(u64::MAX),
+            count(WORKERS),
+            count(self.servers.urls().len()),
             acquired,
             taken,
             no_quorum,
@@ -125,13 +125,13 @@ impl RedisGame {
             server_kills,
             server_freezes,
             record.kills,
-            record.stops,
+            count(record.pauses.len()),
             record.overslept,
             processes,
             lost_workers,
         ];
-        let complaint = self.pool.complaint();
-        Ok(Found::new(Tally::new(Contest::Redis, numbers))
+        let complaint = self.runner.complaint();
+        Ok(Found::new(Tally::new(Contest::Redis.name(), &KEYS, numbers))
             .zero(&[
                 ("overlaps", "locks held by two at one moment"),
                 ("double_submissions", "forms submitted once more"),
@@ -147,7 +147,7 @@ impl Game for RedisGame {
         async {
             // Who holds something is to give it back to servers that are there.
             self.servers.calm().await;
-            self.pool.finish().await;
+            self.runner.finish().await;
         }
         .boxed()
     }

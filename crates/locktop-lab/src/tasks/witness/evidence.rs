@@ -2,7 +2,8 @@
 
 use tokio_postgres::Client;
 
-use super::interval::{Meeting, Run, Stop, meetings};
+use super::interval::{Meeting, Run, meetings};
+use crate::contest::Stop;
 use crate::scenario::SCHEMA;
 
 /// All that was witnessed.

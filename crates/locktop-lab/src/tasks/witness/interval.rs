@@ -13,8 +13,7 @@
 //! sign, and the end of the work, is an afterglow: where only such a span is in common, the run is counted as woken. A second
 //! sign is work that went on, and counts as any other. A sign is given every [`super::TICK`].
 
-/// Microseconds since 1970 of the server's clock.
-pub(in crate::tasks) type Moment = i64;
+use crate::contest::{Moment, Stop};
 
 /// One piece of work, as its worker witnessed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +28,6 @@ pub(in crate::tasks) struct Run {
     pub(in crate::tasks) last: Moment,
     /// When it stopped working, if it came to say so.
     pub(in crate::tasks) ended: Option<Moment>,
-}
-
-/// A time for which a process certainly stood still.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::tasks) struct Stop {
-    pub(in crate::tasks) process: i32,
-    pub(in crate::tasks) from: Moment,
-    /// None while it still does.
-    pub(in crate::tasks) to: Option<Moment>,
 }
 
 /// How two runs of one task stand to each other.
@@ -143,7 +133,7 @@ mod tests {
     }
 
     fn stop(process: i32, from: Moment, to: Moment) -> Stop {
-        Stop { process, from, to: Some(to) }
+        Stop { process, work: 0, from, to: Some(to) }
     }
 
     #[test]
@@ -209,7 +199,7 @@ mod tests {
     fn a_statement_that_the_server_read_late_is_no_work() {
         // Sent before it was stopped at 10, read at 15.
         let late = Run { before_last: Some(5), ..run(1, 0, 15) };
-        assert_eq!(met(&[late, run(2, 12, 20)], &[Stop { process: 1, from: 10, to: None }]), []);
+        assert_eq!(met(&[late, run(2, 12, 20)], &[Stop { process: 1, work: 0, from: 10, to: None }]), []);
         // Its beginning was read late: it begins when it wakes.
         let begun = Run { ended: Some(105), ..run(1, 15, 15) };
         assert_eq!(met(&[begun, run(2, 40, 60)], &[stop(1, 10, 100)]), []);

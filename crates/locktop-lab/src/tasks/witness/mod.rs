@@ -7,7 +7,6 @@ mod interval;
 mod record;
 
 pub(super) use evidence::{ACCEPTED, Evidence, REFUSED, Verdict};
-pub(super) use interval::{Moment, Stop};
 pub(super) use record::{Record, Witness};
 
 use std::time::Duration;
@@ -16,9 +15,6 @@ use crate::scenario::SCHEMA;
 
 /// From one sign of work to the next.
 pub(super) const TICK: Duration = Duration::from_millis(100);
-
-/// The moment on the server's clock, in microseconds.
-pub(super) const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// The table. A run is a row; `process` is the demo's own number of the process.
 pub(super) fn table() -> String {
