@@ -3,8 +3,8 @@
 //! # Floors
 //!
 //! Crates are the lower floors: [`locktop_base`], [`pg_connect`], [`wait_graph`], [`locktop_locks`], [`locktop_tasks`]; [`text`], [`clock`], [`locks`], [`schema`] and [`worker`]
-//! are names for parts of them. Of the modules of this one a file imports only from those above its own, and `tests/offline/architecture.rs` checks that, and which external
-//! crates a module may name. From the top: [`keys`], [`model`], [`wire`], [`pg`], [`redis`], [`action`], [`feed`], [`app`], [`ui`], [`demo`], [`runtime`], [`config`], [`cli`].
+//! are names for parts of them, and [`demo`] is one for the laboratory, [`locktop_lab`], which does not know this crate. Of the modules of this one a file imports only from those above its own, and `tests/offline/architecture.rs` checks that, and which external
+//! crates a module may name. From the top: [`keys`], [`model`], [`wire`], [`pg`], [`redis`], [`action`], [`feed`], [`app`], [`ui`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
 //!
@@ -64,7 +64,7 @@
 //! - A statement outlives the worker that sent it, by up to the second that the server needs to see that nobody listens. What a dead
 //!   session had is pending again after a grace, not at once ([`locks::work_session`]).
 //! - A process that was stopped notices nothing, not even that its standard input has ended: whoever stops one sees to it that
-//!   something else wakes it when they die ([`demo::tasks`]).
+//!   something else wakes it when they die ([`demo`], the module `process`).
 //! - A setting at the head of a function (`SET search_path`) costs more than a short function does, and a nested call pays again. Without it
 //!   everything is named in full, operators too: `OPERATOR(pg_catalog.=)`.
 //! - A `BEFORE UPDATE` trigger locks its row, and the new version keeps that lock's number: `xmax` is 0 only where no trigger is, and else
@@ -106,13 +106,13 @@ extern crate self as locktop;
 mod sample;
 
 pub use locktop_base::{clock, text};
+pub use locktop_lab as demo;
 pub use locktop_tasks::{schema, worker};
 
 pub mod action;
 pub mod app;
 pub mod cli;
 pub mod config;
-pub mod demo;
 pub mod feed;
 pub mod keys;
 

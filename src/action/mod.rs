@@ -3,14 +3,11 @@
 //! Nothing is done to what merely looks like the target: the server compares it with what was seen, in the statement that acts. Who
 //! wanted what, and what came of it, is on record: in a file of the user's ([`audit`]), and in the schema's `locktop_audit`.
 
-mod actor;
 mod adapter;
 pub mod audit;
 pub mod executor;
 mod lease;
 mod lines;
-mod literal;
-mod message;
 mod published;
 mod queue;
 mod record;
@@ -21,6 +18,8 @@ mod table;
 mod task;
 mod words;
 
-pub use actor::Actor;
+use locktop_tasks::{actor, literal, message};
+
 pub use lines::Lines;
+pub use locktop_tasks::actor::Actor;
 pub use record::{Asked, Record};

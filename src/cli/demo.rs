@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::log::LogArgs;
 use super::options::{SnapshotFormat, ViewArgs};
 use crate::config::duration;
-use crate::demo::tasks::Summary;
+use locktop_lab::tasks::Summary;
 
 const TASKS: &str = "Tasks";
 const HEADLESS: &str = "Without a screen";

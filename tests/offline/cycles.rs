@@ -7,9 +7,10 @@ use std::path::Path;
 use super::architecture::{Token, module_of, rust_files, tokens};
 
 /// The crates, and where their sources are.
-const CRATES: [(&str, &str); 6] = [
+const CRATES: [(&str, &str); 7] = [
     ("locktop", "src"),
     ("locktop_base", "crates/locktop-base/src"),
+    ("locktop_lab", "crates/locktop-lab/src"),
     ("locktop_locks", "crates/locktop-locks/src"),
     ("locktop_tasks", "crates/locktop-tasks/src"),
     ("pg_connect", "crates/pg-connect/src"),

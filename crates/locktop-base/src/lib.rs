@@ -11,6 +11,8 @@
 )]
 
 pub mod clock;
+#[cfg(feature = "encodings")]
+pub mod encoding;
 mod lock_key;
 pub mod namespace;
 pub mod text;

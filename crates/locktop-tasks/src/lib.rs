@@ -1,7 +1,8 @@
 //! Scheduled tasks and a work queue in PostgreSQL: the [`schema`] with its tables and functions, the [`work_session`] that takes tasks and
-//! holds a lock for each while it works on it, and the [`worker`], the whole loop.
+//! holds a lock for each while it works on it, the [`worker`], the whole loop, and the [`recovery`] of what one left behind that was lost.
 //!
-//! Tables and functions of others are used only where their owners are trusted: [`trust`].
+//! Tables and functions of others are used only where their owners are trusted: [`trust`]. What acts on somebody's behalf, the [`actor`], is
+//! one transaction in one [`message`], with texts as a [`literal`] that no encoding spoils.
 #![cfg_attr(
     test,
     allow(
@@ -13,6 +14,10 @@
     )
 )]
 
+pub mod actor;
+pub mod literal;
+pub mod message;
+pub mod recovery;
 pub mod schema;
 pub mod sql;
 pub mod trust;

@@ -11,7 +11,6 @@ use tokio_postgres::Client;
 use super::Entry;
 use crate::action::Actor;
 use crate::action::message::{Access, moment, note, number, packed, send, text};
-use crate::action::recover::record_grants;
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::owner::Owner;
@@ -19,6 +18,7 @@ use crate::model::plan::{SessionTarget, Target, TargetKind, TargetResult};
 use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 use crate::text::one_line;
+use locktop_tasks::recovery::record_grants;
 use locktop_tasks::sql::{fill, without_comments};
 
 /// The schemas of ours that there are, and whether this role may add to their record.

@@ -7,7 +7,6 @@ use tokio_postgres::Client;
 use super::{Settings, not_tried, recovery};
 use crate::action::lines::Lines;
 use crate::action::record::{Progress, Record, Recorder};
-use crate::action::recover;
 use crate::action::session::{self, IN_DOUBT};
 use crate::action::{adapter, lease, published, queue, redis_lease, task};
 use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, Request, Target, TargetKind, Verb};
@@ -119,6 +118,6 @@ impl<L: Lines, R: Record> Worker<L, R> {
         let name = SchemaName::new(schema).map_err(|error| error.to_string())?;
         let schema = Schema { name, trusted_owners: self.settings.trusted_owners.clone() };
         let client = self.lines.client().await?;
-        recover::plan(&client, schema, request).await.map_err(|error| error.to_string())
+        locktop_tasks::recovery::plan(&client, schema, request).await.map_err(|error| error.to_string())
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use locktop_tasks::recovery::{self, Order};
 use tokio_postgres::Client;
 
 use crate::action::actor::Actor;
-use crate::action::recover::{self, Order};
 use crate::model::plan::{
     ActionCommand, Outcome, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, Step,
 };
@@ -47,7 +47,7 @@ pub(super) async fn one(
     };
     let wait = Duration::try_from_secs_f64(command.wait).unwrap_or_default();
     let order = Order { actor: actor.clone(), reason: None, wait };
-    told(recover::execute_one(client, &schema, plan, row, &order).await)
+    told(recovery::execute_one(client, &schema, plan, row, &order).await)
 }
 
 const DUE_AGAIN: &str = "its task is due again";

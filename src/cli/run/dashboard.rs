@@ -13,7 +13,6 @@ use crate::action::executor::Executor;
 use crate::app::App;
 use crate::app::layout::Layout;
 use crate::clock;
-use crate::demo::Audience;
 use crate::feed::history;
 use crate::feed::learn::{self, Learned, Way};
 use crate::feed::lines::{Lines, leave};
@@ -28,6 +27,7 @@ use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
 use crate::wire::record::container::About;
+use locktop_lab::Audience;
 use pg_connect::conninfo::ConnInfo;
 
 /// Where a task panicked; the panic has written its own message.

@@ -10,11 +10,14 @@ use super::super::settings::{Settings, SettingsError};
 use super::{Failure, look, open_any, say};
 use crate::action::Actor;
 use crate::action::audit::{self, AuditError, AuditLog, ServerName};
-use crate::action::recover::{self, Order, RecoverError};
-use crate::model::plan::{PlanContext, RecoveryPlan, RecoveryResult, Request, Selection, published_plan};
+use crate::action::recover::execute_recorded;
+use crate::model::plan::{
+    PlanContext, PublishedTarget, RecoveryPlan, RecoveryResult, Request, Selection, published_plan,
+};
 use crate::schema::Schema;
 use crate::text::{self, one_line};
 use crate::wire;
+use locktop_tasks::recovery::{self, Order, RecoverError};
 use pg_connect::conninfo::ConnInfo;
 
 impl From<RecoverError> for Failure {
@@ -29,13 +32,13 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     let client = &connection.client;
     let trusted_owners = settings.trusted_owners.clone();
     let schema = Schema { name: arguments.schema.clone(), trusted_owners: trusted_owners.clone() };
-    let plan = match recover::plan(client, schema.clone(), &request(arguments)).await {
+    let (plan, targets) = match recovery::plan(client, schema.clone(), &request(arguments)).await {
         Err(RecoverError::Foreign { printed, .. })
             if printed.contains(&arguments.schema.as_str().to_owned()) =>
         {
             published(&settings, info.clone(), arguments).await?
         }
-        plan => plan?,
+        plan => (plan?, Vec::new()),
     };
     let output = Output { settings: &settings, arguments, plan: &plan, broken: Cell::new(None) };
     output.plan();
@@ -54,7 +57,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     }
     let order = Order { actor, reason: arguments.reason.clone(), wait: arguments.wait };
     let told = |result: &RecoveryResult| output.result(result);
-    let results = recover::execute_recorded(client, schema, &plan, &order, &log, told).await;
+    let results = execute_recorded(client, schema, (&plan, &targets), &order, &log, told).await;
     let all = results.iter().all(|result| result.outcome.is_settled());
     output.end(&results, u8::from(!all))
 }
@@ -64,7 +67,7 @@ async fn published(
     settings: &Settings,
     info: ConnInfo,
     arguments: &RecoverArgs,
-) -> Result<RecoveryPlan, Failure> {
+) -> Result<(RecoveryPlan, Vec<PublishedTarget>), Failure> {
     if arguments.terminate {
         let text = "published tables do not say whose session runs a task: nobody is ended there (leave --terminate out)";
         return Err(Failure::Usage(text.to_owned()));

@@ -11,14 +11,10 @@ mod change;
 mod confirm;
 mod context;
 mod executions;
-mod outcome;
-mod recovery;
 mod rights;
 mod rights_words;
 mod rows;
-mod running;
 mod seen;
-mod session;
 mod signal;
 #[cfg(test)]
 mod tests;
@@ -34,13 +30,13 @@ pub use change::{Change, still_there};
 pub use confirm::Confirm;
 pub use context::PlanContext;
 pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place, recovery};
-pub use outcome::{RecoveryOutcome, RecoveryResult};
-pub use recovery::{Others, Planned, PublishedStep, Reason, RecoveryPlan, Request, Selection, Step};
+pub use locktop_tasks::recovery::{
+    AlsoEnded, Others, Planned, Reason, RecoveryOutcome, RecoveryPlan, RecoveryResult, Request, RunState,
+    Running, Selection, Step,
+};
 pub use rights::{Lack, Needs};
 pub use rows::{is_published, items, jobs, leases, other_leases, published, published_plan, tasks, toggle};
-pub use running::{RunState, Running};
 pub use seen::{Client, Seen, SessionTarget};
-pub use session::AlsoEnded;
 pub use signal::{sessions, with_offers};
 pub use verb::Verb;
 

@@ -1,130 +1,13 @@
-//! Text in the encodings that a database may have.
+//! Which database stores text in which encoding.
 //!
 //! A poll asks the server to convert nothing: one query in another encoding, in a database that is not even ours, would fail a whole
-//! statement. So text arrives in the bytes it is stored in, and is read here by the encoding of the database that it belongs to.
+//! statement. So text arrives in the bytes it is stored in.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use encoding_rs as rs;
 use rustc_hash::FxHashMap;
 
-/// How a database stores its text. The default is that of one in UTF-8, and of one that says nothing (`SQL_ASCII`): UTF-8, and what is
-/// none of it is replaced.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Encoding(Table);
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Table {
-    #[default]
-    Utf8,
-    /// Nothing beyond ASCII is known: each run of other bytes is one replacement character.
-    Ascii,
-    /// One of the Web's, and the characters that PostgreSQL has in place of some of its.
-    Web(&'static rs::Encoding, &'static [(char, char)]),
-    /// The same, where the Web has letters in place of the control characters from 0x80 to 0x9f.
-    WithControls(&'static rs::Encoding),
-}
-
-/// By the names of PostgreSQL ("Character Set Support" in its documentation, and `src/common/encnames.c`); those of the Web are
-/// <https://encoding.spec.whatwg.org>. `tests/live/encodings.rs` compares each with the server's own conversion.
-const NAMES: [(&str, Table); 30] = [
-    ("LATIN1", Table::WithControls(rs::WINDOWS_1252)),
-    ("LATIN2", Table::Web(rs::ISO_8859_2, &[])),
-    ("LATIN3", Table::Web(rs::ISO_8859_3, &[])),
-    ("LATIN4", Table::Web(rs::ISO_8859_4, &[])),
-    ("LATIN5", Table::WithControls(rs::WINDOWS_1254)),
-    ("LATIN6", Table::Web(rs::ISO_8859_10, &[])),
-    ("LATIN7", Table::Web(rs::ISO_8859_13, &[])),
-    ("LATIN8", Table::Web(rs::ISO_8859_14, &[])),
-    ("LATIN9", Table::Web(rs::ISO_8859_15, &[])),
-    ("LATIN10", Table::Web(rs::ISO_8859_16, &[])),
-    ("ISO_8859_5", Table::Web(rs::ISO_8859_5, &[])),
-    ("ISO_8859_6", Table::Web(rs::ISO_8859_6, &[])),
-    ("ISO_8859_7", Table::Web(rs::ISO_8859_7, &[])),
-    ("ISO_8859_8", Table::Web(rs::ISO_8859_8, &[])),
-    ("WIN1250", Table::Web(rs::WINDOWS_1250, &[])),
-    ("WIN1251", Table::Web(rs::WINDOWS_1251, &[])),
-    ("WIN1252", Table::Web(rs::WINDOWS_1252, &[])),
-    ("WIN1253", Table::Web(rs::WINDOWS_1253, &[])),
-    ("WIN1254", Table::Web(rs::WINDOWS_1254, &[])),
-    ("WIN1255", Table::Web(rs::WINDOWS_1255, &[])),
-    ("WIN1256", Table::Web(rs::WINDOWS_1256, &[])),
-    ("WIN1257", Table::Web(rs::WINDOWS_1257, &[])),
-    ("WIN1258", Table::Web(rs::WINDOWS_1258, &[])),
-    ("WIN866", Table::Web(rs::IBM866, &[])),
-    ("WIN874", Table::Web(rs::WINDOWS_874, &[])),
-    ("KOI8R", Table::Web(rs::KOI8_R, &[])),
-    ("KOI8U", Table::Web(rs::KOI8_U, &[('\u{45e}', '\u{255d}'), ('\u{40e}', '\u{256c}')])),
-    ("EUC_JP", Table::Web(rs::EUC_JP, &[('\u{a6}', '\u{ffe4}')])),
-    ("EUC_KR", Table::Web(rs::EUC_KR, &[])),
-    ("EUC_CN", Table::Web(rs::GBK, &[('\u{b7}', '\u{30fb}'), ('\u{2014}', '\u{2015}')])),
-];
-
-impl Encoding {
-    /// The encoding that PostgreSQL calls so.
-    #[must_use]
-    pub fn named(name: &str) -> Self {
-        match NAMES.iter().find(|(known, _)| *known == name) {
-            Some((_, table)) => Self(*table),
-            None if ["UTF8", "SQL_ASCII", ""].contains(&name) => Self(Table::Utf8),
-            // EUC_TW, EUC_JIS_2004 and MULE_INTERNAL, of which nobody else knows either.
-            None => Self(Table::Ascii),
-        }
-    }
-
-    /// Whether bytes and text are the same.
-    #[must_use]
-    pub fn is_utf8(self) -> bool {
-        self.0 == Table::Utf8
-    }
-
-    /// The text; a replacement character for what stands for none.
-    #[must_use]
-    pub fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
-        match self.0 {
-            Table::Utf8 => String::from_utf8_lossy(bytes),
-            Table::Ascii => ascii(bytes),
-            Table::Web(web, others) => {
-                let (text, _) = web.decode_without_bom_handling(bytes);
-                let other = |letter| others.iter().find(|(theirs, _)| *theirs == letter);
-                if text.is_ascii() || !text.chars().any(|letter| other(letter).is_some()) {
-                    return text;
-                }
-                text.chars().map(|letter| other(letter).map_or(letter, |(_, ours)| *ours)).collect()
-            }
-            Table::WithControls(_) if bytes.is_ascii() => String::from_utf8_lossy(bytes),
-            Table::WithControls(web) => {
-                let letter = |byte: &u8| match byte {
-                    0..=0x9f => char::from(*byte),
-                    _ => web
-                        .decode_without_bom_handling(&[*byte])
-                        .0
-                        .chars()
-                        .next()
-                        .unwrap_or(char::REPLACEMENT_CHARACTER),
-                };
-                bytes.iter().map(letter).collect()
-            }
-        }
-    }
-
-    /// The text in `bytes`, none for NULL.
-    #[must_use]
-    pub fn text(self, bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
-        bytes.map(|bytes| self.decode(bytes))
-    }
-
-    /// A name in a catalog that all databases share: it is in the encoding of the database where it was made, which nobody wrote down.
-    /// What is UTF-8 is hardly anything else; the rest is read as if it was made here.
-    #[must_use]
-    pub fn shared(self, bytes: &[u8]) -> Cow<'_, str> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => text.into(),
-            Err(_) => self.decode(bytes),
-        }
-    }
-}
+pub use locktop_base::encoding::Encoding;
 
 /// The encodings of all databases of a server, by OID.
 #[derive(Debug, Default, Clone)]
@@ -145,62 +28,5 @@ impl FromIterator<(u32, Encoding)> for Encodings {
     fn from_iter<T: IntoIterator<Item = (u32, Encoding)>>(databases: T) -> Self {
         let others = databases.into_iter().filter(|(_, encoding)| *encoding != Encoding::default());
         Self(Arc::new(others.collect()))
-    }
-}
-
-fn ascii(bytes: &[u8]) -> Cow<'_, str> {
-    if let (true, Ok(text)) = (bytes.is_ascii(), std::str::from_utf8(bytes)) {
-        return text.into();
-    }
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        if byte.is_ascii() {
-            text.push(char::from(*byte));
-        } else if !text.ends_with(char::REPLACEMENT_CHARACTER) {
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-    }
-    text.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(name: &str, bytes: &[u8]) -> String {
-        Encoding::named(name).decode(bytes).into_owned()
-    }
-
-    #[test]
-    fn each_database_has_its_own() {
-        assert_eq!(read("UTF8", "caf\u{e9}".as_bytes()), "caf\u{e9}");
-        assert_eq!(read("LATIN1", b"caf\xe9 \x85"), "caf\u{e9} \u{85}");
-        assert_eq!(read("LATIN9", b"\xa4"), "\u{20ac}");
-        assert_eq!(read("WIN1252", b"\x80"), "\u{20ac}");
-        assert_eq!(read("EUC_JP", b"\xc6\xfc\xcb\xdc"), "\u{65e5}\u{672c}");
-        assert_eq!(read("KOI8R", b"\xda"), "\u{437}");
-    }
-
-    #[test]
-    fn what_nobody_knows_is_replaced_and_the_rest_stays() {
-        assert_eq!(read("SQL_ASCII", b"a\xffb"), "a\u{fffd}b");
-        assert_eq!(read("UTF8", b"a\xffb"), "a\u{fffd}b");
-        assert_eq!(read("EUC_JP", b"a\xff b"), "a\u{fffd} b");
-        assert_eq!(read("EUC_TW", b"a\xc4\xe3\xa4\xa4b\xa4"), "a\u{fffd}b\u{fffd}");
-        assert_eq!(read("of the future", b"plain"), "plain");
-    }
-
-    #[test]
-    fn nothing_is_copied_that_is_plain() {
-        for name in ["UTF8", "SQL_ASCII", "LATIN1", "EUC_JP", "EUC_TW", "KOI8U"] {
-            assert!(matches!(Encoding::named(name).decode(b"plain"), Cow::Borrowed("plain")), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_shared_name_is_utf8_where_it_can_be() {
-        let latin = Encoding::named("LATIN1");
-        assert_eq!(latin.shared("caf\u{e9}".as_bytes()), "caf\u{e9}");
-        assert_eq!(latin.shared(b"caf\xe9"), "caf\u{e9}");
     }
 }

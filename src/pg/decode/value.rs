@@ -70,17 +70,6 @@ pub fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
     bytes.map(String::from_utf8_lossy)
 }
 
-/// The bytes that hexadecimal digits stand for; none where they are not pairs of such digits.
-#[must_use]
-pub fn unhex(digits: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let byte = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    };
-    digits.as_bytes().chunks(2).map(byte).collect()
-}
-
 /// A virtual transaction id, `3/1234`.
 #[inline]
 #[must_use]

@@ -1,9 +1,9 @@
 //! Rows on their way from the server: whatever they were read by, they go on as a binary COPY has them.
 
 use bytes::Bytes;
+use locktop_base::encoding::unhex;
 
 use crate::pg::decode::DecodeError;
-use crate::pg::decode::value::unhex;
 
 /// How a binary COPY begins: the signature, no flags, no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use locktop::action::recover;
 use locktop::model::lease::Lease;
 use locktop::model::plan::{
     ItemTarget, LeaseTarget, Outcome, RecoveryOutcome, Request, Selection, TargetKind, TaskTarget, Verb,
@@ -12,6 +11,7 @@ use locktop::model::work_queue::Item;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session, open_plain};
 use locktop::schema::{self, SchemaName};
+use locktop_tasks::recovery as recover;
 use tokio_postgres::Client;
 
 use super::stage::{Hands, Line, Notes, pid};

@@ -1,9 +1,9 @@
 //! Through a pooler that gives every transaction another session.
 
-use locktop::action::recover::{execute, plan};
 use locktop::model::plan::{Request, Selection};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
+use locktop_tasks::recovery::{execute, plan};
 
 use super::db::{Session, ask};
 use super::pooler::Pooler;

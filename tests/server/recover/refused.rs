@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use locktop::action::recover::{Order, execute};
 use locktop::model::plan::{Reason, RecoveryOutcome, Selection, Step};
 use locktop::schema::SchemaName;
+use locktop_tasks::recovery::{Order, execute};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::db::Session;

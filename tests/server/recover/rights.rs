@@ -1,10 +1,10 @@
 //! Roles that may do only a part.
 
 use locktop::action::Actor;
-use locktop::action::recover::{Need, Order, RecoverError, execute, grants, plan};
 use locktop::model::plan::{Reason, RecoveryOutcome, RecoveryPlan, Request, Selection, Step};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
+use locktop_tasks::recovery::{Need, Order, RecoverError, execute, grants, plan};
 
 use super::db::Session;
 use super::stage::{Stage, order};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use locktop::action::Actor;
-use locktop::action::recover::{Order, execute, plan};
 use locktop::model::plan::{RecoveryPlan, RecoveryResult, Request, Selection};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
+use locktop_tasks::recovery::{Order, execute, plan};
 
 use super::db::{Session, installed};
 use super::support::wait_until;

@@ -1,10 +1,10 @@
 //! A standby, which does not see the primary's locks, and what it becomes.
 
-use locktop::action::recover::{RecoverError, plan};
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::plan::{Request, Selection};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
+use locktop_tasks::recovery::{RecoverError, plan};
 
 use super::binary::{locktop, run_beside};
 use super::db::Session;

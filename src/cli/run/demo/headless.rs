@@ -8,8 +8,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::super::Failure;
 use crate::cli::{DemoArgs, Goal, SnapshotFormat};
 use crate::clock;
-use crate::demo::tasks::{Outcome, Play, Summary, TasksError};
-use crate::demo::{self, DemoOptions};
+use locktop_lab::DemoOptions;
+use locktop_lab::tasks::{Outcome, Play, Summary, TasksError};
 
 /// How long it is played unless somebody says otherwise.
 const DURATION: Duration = Duration::from_secs(20);
@@ -21,7 +21,7 @@ const TELL: Duration = Duration::from_secs(5);
 pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8, Failure> {
     // From now on, so that an early Ctrl-C ends nothing half made.
     let interrupted = interruption()?;
-    let mut demo = demo::run(options).await?;
+    let mut demo = locktop_lab::run(options).await?;
     let played = match demo.play_mut() {
         Some(play) => Box::pin(play_out(play, arguments, interrupted)).await,
         None => Err(Failure::Other("there are no tasks to play".to_owned())),
@@ -79,7 +79,9 @@ async fn tell(play: &Play, duration: Duration) -> Result<(), TasksError> {
     let started = clock::monotonic();
     loop {
         tokio::time::sleep(TELL).await;
-        let Summary { executions, recovered, .. } = play.outcome().await?.summary;
+        let summary = play.outcome().await?.summary;
+        let number = |key| summary.value(key).unwrap_or_default();
+        let (executions, recovered) = (number("executions"), number("recovered"));
         let passed = started.elapsed().as_secs();
         // Whoever closed the terminal does not read it.
         let _ = writeln!(

@@ -6,12 +6,12 @@ mod headless;
 use super::super::settings::Settings;
 use super::{Failure, dashboard};
 use crate::cli::{DemoArgs, ScenarioName};
-use crate::demo::contest::Contest;
-use crate::demo::scenario::Scenario;
-use crate::demo::tasks::{Play, TasksError, TasksOptions, child};
-use crate::demo::{self, DemoError, DemoOptions};
 use crate::redis::RedisUrl;
 use crate::runtime::panics;
+use locktop_lab::contest::Contest;
+use locktop_lab::scenario::Scenario;
+use locktop_lab::tasks::{Play, TasksError, TasksOptions, child};
+use locktop_lab::{DemoError, DemoOptions};
 
 /// Connections for everything that is not a worker, and for each worker.
 const CONNECTIONS: usize = 300;
@@ -43,7 +43,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         settings.thresholds.task_overdue = tasks.overdue();
     }
     let (hint, audience) = (hint(&options), options.audience.clone());
-    let demo = demo::run(options).await?;
+    let demo = locktop_lab::run(options).await?;
     if let Some(play) = demo.play().filter(|_| demo.server().is_none()) {
         for table in TABLES {
             settings.tables.insert(table, format!("{}.{table}", play.schema().as_str()));

@@ -2,20 +2,20 @@
 
 use super::published;
 use crate::model::plan::{
-    Others, PlanContext, Planned, PublishedStep, Reason, RecoveryPlan, Request, RunState, Running, Step,
+    Others, PlanContext, Planned, PublishedTarget, Reason, RecoveryPlan, Request, RunState, Running, Step,
     TargetKind,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskKey, TaskRow, TaskState};
 
-/// What would be done to the executions of the published tables of this schema; none where there are none.
+/// What would be done to the executions of the published tables of this schema, and to which rows; none where there are none.
 #[must_use]
 pub fn published_plan(
     context: &PlanContext<'_>,
     schema: &str,
     request: &Request,
     grace: f64,
-) -> Option<RecoveryPlan> {
+) -> Option<(RecoveryPlan, Vec<PublishedTarget>)> {
     let snapshot = context.view.snapshot.as_deref()?;
     let name = format!("{schema}.scheduled_tasks");
     let is_it = |set: &crate::model::task::TaskSet| !set.tables.own_keys && *set.tables.schedules == *name;
@@ -27,6 +27,7 @@ pub fn published_plan(
         rows: Vec::new(),
         others: Others::default(),
     };
+    let mut targets = Vec::new();
     let runs = context.view.tasks.rows.iter().filter(|row| row.set == place);
     for row in runs {
         let Some(seen) = running(row, snapshot) else { continue };
@@ -37,36 +38,36 @@ pub fn published_plan(
         let is_named = request.task.is_some() && row.state == TaskState::MaybeOrphan;
         let seen = if is_named { Running { state: RunState::Orphan, ..seen } } else { seen };
         if request.select.takes(&seen) {
-            plan.rows.push(planned(context, row, seen));
+            let (row, target) = planned(context, row, seen);
+            plan.rows.push(row);
+            targets.extend(target);
         } else {
             plan.others.add(seen.state);
         }
     }
     plan.rows.sort_by_key(|row| (row.seen.started_at, row.seen.execution_id));
-    Some(plan)
+    Some((plan, targets))
 }
 
-fn planned(context: &PlanContext<'_>, row: &TaskRow, seen: Running) -> Planned {
+fn planned(context: &PlanContext<'_>, row: &TaskRow, seen: Running) -> (Planned, Option<PublishedTarget>) {
     let plan = published(context, &[(row.task, row.again)]);
     let target = plan.rows.first().map(|row| (row.target.what.clone(), row.cautions.first().cloned()));
-    let (step, effect) = match (target, plan.refused.first()) {
+    let (step, effect, target) = match (target, plan.refused.first()) {
         (Some((TargetKind::Published(_), _)), _) if seen.state != RunState::Orphan => (
             Step::Leave(Reason::Unknown),
             "left alone: whether that is its key is a guess (--task NAME takes it)".to_owned(),
+            None,
         ),
         (Some((TargetKind::Published(target), _)), _) => {
             let effect = "failed in the log, if nobody holds its key; its task stays due".to_owned();
-            return Planned {
-                seen,
-                step: Step::Recover,
-                also_ended: Vec::new(),
-                published: Some(PublishedStep { effect, target: Some(target) }),
-            };
+            (Step::Recover, effect, Some(target))
         }
-        (_, Some(refused)) => (Step::Leave(reason(seen.state)), format!("left alone: {}", refused.reason)),
-        _ => (Step::Leave(Reason::Unknown), "left alone".to_owned()),
+        (_, Some(refused)) => {
+            (Step::Leave(reason(seen.state)), format!("left alone: {}", refused.reason), None)
+        }
+        _ => (Step::Leave(Reason::Unknown), "left alone".to_owned(), None),
     };
-    Planned { seen, step, also_ended: Vec::new(), published: Some(PublishedStep { effect, target: None }) }
+    (Planned { seen, step, also_ended: Vec::new(), foreign_effect: Some(effect) }, target)
 }
 
 fn running(row: &TaskRow, snapshot: &Snapshot) -> Option<Running> {
@@ -150,7 +151,8 @@ mod tests {
         let context = PlanContext { view: &view, rights: None, own_pids: &[] };
         let plan = |select: Selection, task: Option<&str>| {
             let request = Request { select, task: task.map(str::to_owned), terminate: false };
-            let plan = published_plan(&context, "public", &request, 30.0).unwrap();
+            let (plan, targets) = published_plan(&context, "public", &request, 30.0).unwrap();
+            assert_eq!(targets.len(), plan.acts().count());
             plan.rows.iter().map(|row| (row.seen.task_name.clone(), row.acts())).collect::<Vec<_>>()
         };
         let row = |name: &str, acts| (name.to_owned(), acts);

@@ -1,0 +1,131 @@
+//! A process that wants leases, works under each that it gets, and writes rows that only the holder may write. When it finds that it
+//! has lost one it does what somebody would do who did not notice: it writes once more. The server must refuse.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use crate::random::Random;
+use crate::scenario::SCHEMA;
+use crate::workers::Orders;
+use locktop_locks::call::CallError;
+use locktop_locks::lease::{Lease, LeaseError, Request};
+use locktop_tasks::schema::SchemaName;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
+
+/// How long it asks for a lease that somebody has, before it asks for another.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// From one write to the next.
+const STEP: Duration = Duration::from_millis(60);
+/// Until a lost server is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Competes for leases 1 to `leases`, until it is dropped.
+///
+/// # Errors
+/// When its orders are none.
+pub(crate) async fn run(orders: &Orders, leases: i32, term: u64, seed: u64) -> Result<(), String> {
+    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
+    let mut node = Node {
+        info: info.with_application_name(&orders.worker),
+        schema: SchemaName::new(&orders.schema).map_err(|error| error.to_string())?,
+        name: orders.worker.clone(),
+        term,
+        random: Random::new(seed ^ u64::from(orders.process.unsigned_abs()) << 32),
+    };
+    loop {
+        // An error is a lost server, or a term that was not enough to be told of it.
+        let _ = node.compete(leases).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+struct Node {
+    info: ConnInfo,
+    schema: SchemaName,
+    name: String,
+    /// In milliseconds.
+    term: u64,
+    random: Random,
+}
+
+impl Node {
+    async fn compete(&mut self, leases: i32) -> Result<(), LeaseError> {
+        let mut client = connect(&self.info).await?.client;
+        loop {
+            let id =
+                1 + i32::try_from(self.random.below(u64::from(leases.unsigned_abs()))).unwrap_or_default();
+            let term = Duration::from_millis(self.term);
+            let request = Request { schema: self.schema.clone(), ..Request::new(id, &self.name, term) };
+            if let Some(lease) = Lease::acquire_within(&self.info, &request, TIMEOUT).await? {
+                // From a fifth of a term to two of them: some need no renewal, and some several.
+                let work = Duration::from_millis(self.term / 5 + self.random.below(self.term * 2));
+                self.hold(&mut client, id, lease, work).await?;
+            }
+            tokio::time::sleep(Duration::from_millis(self.random.below(self.term / 5))).await;
+        }
+    }
+
+    async fn hold(
+        &self,
+        client: &mut Client,
+        id: i32,
+        lease: Lease,
+        work: Duration,
+    ) -> Result<(), LeaseError> {
+        let steps = work.as_millis() / STEP.as_millis();
+        let working = async {
+            let mut step = 0;
+            // It is not given back under somebody's question.
+            while self.write(client, id, &lease).await? || step < steps {
+                step += 1;
+                tokio::time::sleep(STEP).await;
+            }
+            Ok::<(), LeaseError>(())
+        };
+        let token = lease.token();
+        let lost = match lease.run(working).await {
+            Ok(Ok(())) => false,
+            Ok(Err(LeaseError::Fenced(_))) | Err(_) => true,
+            Ok(Err(other)) => return Err(other),
+        };
+        if !lost {
+            // One that is not ours any more cannot be released.
+            let held = lease.release().await?;
+            return if held { Ok(()) } else { self.note(client, token, "release", true).await };
+        }
+        let refused = match self.write(client, id, &lease).await {
+            Ok(_) => false,
+            Err(LeaseError::Fenced(_)) => true,
+            Err(other) => return Err(other),
+        };
+        self.note(client, token, "write", refused).await
+    }
+
+    /// A row that only the holder may write; whether somebody who looks on has a question open.
+    async fn write(&self, client: &mut Client, id: i32, lease: &Lease) -> Result<bool, LeaseError> {
+        let transaction = client.transaction().await.map_err(told)?;
+        lease.fence(&transaction).await?;
+        let sql = format!(
+            "INSERT INTO {SCHEMA}.lease_writes (lease, token, worker) VALUES ($1, $2, $3)
+             RETURNING (SELECT q.is_open FROM {SCHEMA}.lease_question q)"
+        );
+        let row = transaction.query_one(&sql, &[&id, &lease.token(), &self.name]).await.map_err(told)?;
+        let is_open = row.try_get(0).map_err(told)?;
+        transaction.commit().await.map_err(told)?;
+        Ok(is_open)
+    }
+
+    async fn note(&self, client: &Client, token: i64, tried: &str, refused: bool) -> Result<(), LeaseError> {
+        let sql = format!(
+            "INSERT INTO {SCHEMA}.lease_losses (token, worker, tried, refused) VALUES ($1, $2, $3, $4)"
+        );
+        client.execute(&sql, &[&token, &self.name, &tried, &refused]).await.map(drop).map_err(told)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn told(error: tokio_postgres::Error) -> LeaseError {
+    CallError::Lost { what: "a row of the holder", reason: error.to_string() }.into()
+}

@@ -1,0 +1,210 @@
+//! Processes that compete for leases. What is counted comes from a trigger on the table of the leases, which writes down every
+//! term as the server sees it, and from the rows that holders wrote.
+
+pub(crate) mod child;
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Error};
+
+use super::Contest;
+use super::faults::Faults;
+use super::game::{Game, Place};
+use super::runner::Runner;
+use super::tally::{Found, Tally, count, numbers};
+use crate::Audience;
+use crate::scenario::SCHEMA;
+use crate::workers::{Part, TasksError};
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
+
+pub(super) const KEYS: [&str; 18] = [
+    "workers",
+    "leases",
+    "acquired",
+    "renewed",
+    "released",
+    "lost",
+    "taken_over",
+    "overlaps",
+    "tokens_back",
+    "writes",
+    "stale_writes_refused",
+    "stale_writes_accepted",
+    "stale_releases_refused",
+    "kills",
+    "stops",
+    "overslept",
+    "processes",
+    "lost_workers",
+];
+
+const WORKERS: usize = 6;
+const LEASES: i32 = 4;
+/// A term in milliseconds: short where many are to end, and longer where somebody looks on, who may want to end one by hand.
+const TERM: u64 = 1_000;
+const SHOWN_TERM: u64 = 15_000;
+/// How often it is looked whether somebody has a question open.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A row a term. `ends` is when it ended or will, unless it is renewed.
+fn tables(place: &Place) -> String {
+    let leases = format!("{}.distlock", place.schema.quoted());
+    format!(
+        "DROP TABLE IF EXISTS {SCHEMA}.lease_terms, {SCHEMA}.lease_writes, {SCHEMA}.lease_losses, {SCHEMA}.lease_question;
+         -- While somebody who looks on has a question open, holders work on.
+         CREATE TABLE {SCHEMA}.lease_question (is_open boolean NOT NULL);
+         INSERT INTO {SCHEMA}.lease_question VALUES (false);
+         CREATE TABLE {SCHEMA}.lease_terms (
+             token bigint PRIMARY KEY, lease integer NOT NULL, owner text NOT NULL, acquired_at timestamptz NOT NULL,
+             ends timestamptz NOT NULL, released_at timestamptz, renewed integer NOT NULL DEFAULT 0);
+         CREATE TABLE {SCHEMA}.lease_writes (
+             n bigserial PRIMARY KEY, lease integer NOT NULL, token bigint NOT NULL, worker text NOT NULL,
+             at timestamptz NOT NULL DEFAULT clock_timestamp());
+         CREATE TABLE {SCHEMA}.lease_losses (
+             n bigserial PRIMARY KEY, token bigint NOT NULL, worker text NOT NULL, tried text NOT NULL,
+             refused boolean NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
+         CREATE OR REPLACE FUNCTION {SCHEMA}.note_term() RETURNS trigger LANGUAGE plpgsql AS $body$
+         BEGIN
+             INSERT INTO {SCHEMA}.lease_terms AS t (token, lease, owner, acquired_at, ends, released_at)
+             VALUES (NEW.token, NEW.id, NEW.owner, NEW.acquired_at, NEW.ts + NEW.expired_time, NEW.released_at)
+             ON CONFLICT (token) DO UPDATE
+                SET ends = EXCLUDED.ends, released_at = EXCLUDED.released_at,
+                    renewed = t.renewed + (EXCLUDED.released_at IS NULL)::int;
+             RETURN NULL;
+         END $body$;
+         CREATE TRIGGER demo_note_term AFTER INSERT OR UPDATE ON {leases}
+             FOR EACH ROW WHEN (NEW.owner IS NOT NULL) EXECUTE FUNCTION {SCHEMA}.note_term()"
+    )
+}
+
+#[derive(Debug)]
+pub(super) struct Leases {
+    runner: Runner,
+    question: Option<JoinHandle<()>>,
+}
+
+impl Leases {
+    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
+        client.batch_execute(&tables(place)).await.map_err(TasksError::server("the terms of leases"))?;
+        let view = format!("{}.leases", place.schema.quoted());
+        let is_taken_over = format!(
+            "EXISTS (SELECT FROM {SCHEMA}.lease_terms a JOIN {SCHEMA}.lease_terms b USING (lease)
+                      WHERE a.token = u.token AND a.released_at IS NULL AND b.token > a.token)"
+        );
+        let faults = Faults {
+            victims: format!("SELECT owner, token FROM {view} WHERE state = 'held' ORDER BY owner"),
+            lost: Some(format!("SELECT nullif({is_taken_over}, false) FROM (SELECT $1::bigint) AS u (token)")),
+            unnoticed: Some(format!(
+                "SELECT count(*) FROM unnest($1::bigint[]) AS u (token)
+                  WHERE {is_taken_over} AND NOT EXISTS (SELECT FROM {SCHEMA}.lease_losses l WHERE l.token = u.token)"
+            )),
+            gap: if place.counted { (300, 900) } else { (3_000, 4_000) },
+            ..Faults::default()
+        };
+        let term = if place.counted { TERM } else { SHOWN_TERM };
+        let part = Part::Leases { leases: LEASES, term, seed: place.seed };
+        let runner = Runner::begin(place, "node", part, WORKERS, faults)?;
+        let tell = || tokio::spawn(tell(place.info.clone(), place.audience.clone()));
+        Ok(Self { runner, question: (!place.counted).then(tell) })
+    }
+
+    async fn found(&self, client: &Client) -> Result<Found, Error> {
+        // What each term follows on, by its token and by its time.
+        let terms = format!(
+            "SELECT count(*), coalesce(sum(renewed), 0)::bigint, count(released_at),
+                    count(*) FILTER (WHERE before_token IS NOT NULL AND before_released IS NULL),
+                    count(*) FILTER (WHERE before_ends > acquired_at), count(*) FILTER (WHERE later_token > token)
+               FROM (SELECT t.*, lag(token) OVER w AS before_token, lag(released_at) OVER w AS before_released,
+                            lag(ends) OVER w AS before_ends,
+                            max(token) OVER (PARTITION BY lease ORDER BY acquired_at
+                                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later_token
+                       FROM {SCHEMA}.lease_terms t WINDOW w AS (PARTITION BY lease ORDER BY token)) q"
+        );
+        let writes = format!(
+            "SELECT count(*), count(*) FILTER (WHERE EXISTS (
+                        SELECT FROM {SCHEMA}.lease_terms t
+                         WHERE t.lease = w.lease AND t.token > w.token AND t.acquired_at < w.at))
+               FROM {SCHEMA}.lease_writes w"
+        );
+        let losses = format!(
+            "SELECT count(*) FILTER (WHERE tried = 'write' AND refused), count(*) FILTER (WHERE tried = 'release' AND refused), count(*)
+               FROM {SCHEMA}.lease_losses"
+        );
+        let [acquired, renewed, released, taken_over, overlaps, back] = numbers(client, &terms).await?;
+        let [written, stale] = numbers(client, &writes).await?;
+        let [refused, late, lost] = numbers(client, &losses).await?;
+        let record = self.runner.record();
+        let (processes, lost_workers) = self.runner.processes();
+        let numbers = [
+            count(WORKERS),
+            u64::from(LEASES.unsigned_abs()),
+            acquired,
+            renewed,
+            released,
+            lost,
+            taken_over,
+            overlaps,
+            back,
+            written,
+            refused,
+            stale,
+            late,
+            record.kills,
+            count(record.pauses.len()),
+            record.overslept,
+            processes,
+            lost_workers,
+        ];
+        let complaint = self.runner.complaint();
+        let silent = record.overslept > 0 && refused + late == 0;
+        Ok(Found::new(Tally::new(Contest::Leases.name(), &KEYS, numbers))
+            .zero(&[
+                ("overlaps", "new holders before the one before had ended"),
+                ("tokens_back", "tokens that were not above all before them"),
+                ("stale_writes_accepted", "writes counted after somebody else had the lease"),
+            ])
+            .must_not(silent, "who woke too late was not refused once")
+            .some("acquired", "no lease was had", complaint.as_deref())
+            .must_not(lost_workers > 0, complaint.unwrap_or_default()))
+    }
+}
+
+/// Tells the holders, who are processes of their own, as long as somebody has a question open.
+async fn tell(info: ConnInfo, audience: Audience) {
+    let mut told = false;
+    loop {
+        // An error is a lost server, which the holders have lost, too.
+        if let Ok(connection) = connect(&info).await {
+            let sql = format!("UPDATE {SCHEMA}.lease_question SET is_open = $1");
+            loop {
+                let asks = audience.is_asking();
+                if asks != told && connection.client.execute(&sql, &[&asks]).await.is_err() {
+                    break;
+                }
+                told = asks;
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        self.question.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Game for Leases {
+    fn finish(&mut self) -> BoxFuture<'_, ()> {
+        self.runner.finish().boxed()
+    }
+
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
+        self.found(client).boxed()
+    }
+}

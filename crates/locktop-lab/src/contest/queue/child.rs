@@ -1,0 +1,112 @@
+//! A worker of the queue, as `locktop worker` is one. What it says of an item it says on a connection of its own, before, during and
+//! after the work; who ended what is told by the table itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_postgres::Client;
+
+use super::producer::{Ends, Payload};
+use crate::scenario::SCHEMA;
+use crate::workers::Orders;
+use locktop_tasks::worker::{self, Job, Source, Stop, Work, WorkError};
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
+
+/// From one sign of work to the next.
+const TICK: Duration = Duration::from_millis(100);
+/// How often the connection is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Works until it is told to end.
+///
+/// # Errors
+/// When its orders are none, or nothing can be witnessed any more.
+pub(crate) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
+    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
+    let info = info.with_application_name(&format!("{} witness", orders.worker));
+    let client = connect(&info).await.map_err(|error| error.to_string())?.client;
+    let witness = Arc::new(client);
+    let chores = Items { witness: Arc::clone(&witness), worker: orders.worker.clone() };
+    let lost = async {
+        while !witness.is_closed() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        outcome = worker::run(orders.options(Source::Queue)?, chores, quit) => {
+            outcome.map(drop).map_err(|error| error.to_string())
+        }
+        () = lost => Err("the witness's connection was lost".to_owned()),
+    }
+}
+
+/// What the demo's items are.
+struct Items {
+    witness: Arc<Client>,
+    worker: String,
+}
+
+impl Work for Items {
+    async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
+        let payload = job.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
+        let payload =
+            payload.ok_or_else(|| WorkError::Refused("its payload is none of the demo's".to_owned()))?;
+        let run = self.begin(job).await?;
+        let reason = tokio::select! {
+            // Whether to stop comes first.
+            biased;
+            reason = stop.stopped() => Some(reason),
+            done = self.labor(run, Duration::from_millis(payload.milliseconds)) => {
+                done?;
+                None
+            }
+        };
+        let (outcome, told) = match (reason, payload.ends) {
+            (Some(reason), _) => ("stopped", Err(reason.into())),
+            (None, Ends::Again) if job.attempt == 1 => {
+                ("failed", Err(WorkError::Failed("SMTP 451: try again later".to_owned())))
+            }
+            (None, Ends::Badly) => ("failed", Err(WorkError::Refused("图片损坏".to_owned()))),
+            (None, Ends::Well | Ends::Again) => ("done", Ok(())),
+        };
+        self.end(run, outcome).await?;
+        told
+    }
+}
+
+impl Items {
+    /// Work begins: only once this is written.
+    async fn begin(&self, job: &Job) -> Result<i64, WorkError> {
+        let sql = format!(
+            "INSERT INTO {SCHEMA}.queue_runs (item, attempt, worker) VALUES ($1, $2, $3) RETURNING n"
+        );
+        let row = self.witness.query_one(&sql, &[&job.id, &job.attempt, &self.worker]).await;
+        row.and_then(|row| row.try_get(0)).map_err(told)
+    }
+
+    /// Works for so long, with a sign now and then.
+    async fn labor(&self, run: i64, time: Duration) -> Result<(), WorkError> {
+        let sql = format!("UPDATE {SCHEMA}.queue_runs SET last = clock_timestamp() WHERE n = $1");
+        let mut left = time;
+        while left > TICK {
+            tokio::time::sleep(TICK).await;
+            left -= TICK;
+            self.witness.execute(&sql, &[&run]).await.map_err(told)?;
+        }
+        tokio::time::sleep(left).await;
+        Ok(())
+    }
+
+    async fn end(&self, run: i64, outcome: &str) -> Result<(), WorkError> {
+        let sql =
+            format!("UPDATE {SCHEMA}.queue_runs SET last = clock_timestamp(), outcome = $2 WHERE n = $1");
+        self.witness.execute(&sql, &[&run, &outcome]).await.map(drop).map_err(told)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn told(error: tokio_postgres::Error) -> WorkError {
+    WorkError::Failed(format!("the witness could not write: {error}"))
+}

@@ -1,0 +1,208 @@
+//! Workers of the queue, which are processes, and are killed at it. What is counted comes from what was put in, from what the workers
+//! say on connections of their own of when they worked on what, and from a trigger that notes each completion in its transaction.
+
+pub(crate) mod child;
+mod producer;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Error};
+
+use super::Contest;
+use super::faults::{Fault, Faults};
+use super::game::{Game, Place};
+use super::runner::Runner;
+use super::tally::{Found, Tally, count, numbers};
+use crate::scenario::SCHEMA;
+use crate::workers::{Part, TasksError};
+use locktop_base::clock;
+use locktop_locks::work_queue::WorkQueue;
+use pg_connect::connect::connect;
+
+pub(super) const KEYS: [&str; 19] = [
+    "workers",
+    "added",
+    "pending",
+    "processing",
+    "completed",
+    "failed",
+    "runs",
+    "overlapping_runs",
+    "done_again",
+    "requeued",
+    "gave_up",
+    "finishes",
+    "finished_twice",
+    "finished_undone",
+    "lost_items",
+    "stranded_items",
+    "kills",
+    "processes",
+    "lost_workers",
+];
+
+const WORKERS: usize = 6;
+/// Longest until the sessions of those that are gone are gone, too, and were for the grace.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(50);
+
+/// `@` is the schema of the witnesses, `#` that of the queue.
+const TABLES: &str = "DROP TABLE IF EXISTS @.queue_runs, @.queue_finishes;
+     CREATE TABLE @.queue_runs (
+         n bigserial PRIMARY KEY, item bigint NOT NULL, attempt integer NOT NULL, worker text NOT NULL,
+         began timestamptz NOT NULL DEFAULT clock_timestamp(), last timestamptz NOT NULL DEFAULT clock_timestamp(),
+         outcome text) WITH (fillfactor = 60);
+     CREATE INDEX ON @.queue_runs (item);
+     CREATE TABLE @.queue_finishes (
+         n bigserial PRIMARY KEY, item bigint NOT NULL, attempt integer NOT NULL, worker text,
+         at timestamptz NOT NULL DEFAULT clock_timestamp());
+     CREATE INDEX ON @.queue_finishes (item);
+     CREATE OR REPLACE FUNCTION @.note_finish() RETURNS trigger LANGUAGE plpgsql AS $$
+     BEGIN
+         INSERT INTO @.queue_finishes (item, attempt, worker) VALUES (OLD.id, OLD.attempt, OLD.worker_id);
+         RETURN NULL;
+     END $$;
+     CREATE TRIGGER note_finish AFTER UPDATE OF status ON #.task_queue FOR EACH ROW WHEN (NEW.status = 'completed')
+         EXECUTE FUNCTION @.note_finish()";
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    place: Place,
+    runner: Runner,
+    producer: JoinHandle<()>,
+    quit: watch::Sender<bool>,
+    added: Arc<AtomicU64>,
+    over: bool,
+}
+
+impl Queue {
+    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
+        let tables = TABLES.replace('@', SCHEMA).replace('#', &place.schema.quoted());
+        client.batch_execute(&tables).await.map_err(TasksError::server("who ended which item"))?;
+        let table = format!("{}.task_queue", place.schema.quoted());
+        let faults = Faults {
+            victims: format!(
+                "SELECT worker_id::text, id FROM {table} WHERE status = 'processing' ORDER BY worker_id"
+            ),
+            // Whoever stands still loses nothing: its session lasts.
+            kinds: &[Fault::Kill; 3],
+            gap: if place.counted { (200, 600) } else { (4_000, 4_000) },
+            ..Faults::default()
+        };
+        let runner = Runner::begin(place, "consumer", Part::Queue, WORKERS, faults)?;
+        let added = Arc::<AtomicU64>::default();
+        let (quit, told) = watch::channel(false);
+        let producer = tokio::spawn(producer::keep(place.clone(), Arc::clone(&added), told));
+        Ok(Self { place: place.clone(), runner, producer, quit, added, over: false })
+    }
+
+    /// Takes back what those had that are gone.
+    async fn settle(&self) {
+        let Ok(connection) = connect(&self.place.info).await else { return };
+        let queue = WorkQueue { schema: self.place.schema.clone() };
+        let start = clock::monotonic();
+        while start.elapsed() < TIMEOUT {
+            let settled = queue.requeue_lost(&connection.client, "locktop demo", 1_000).await;
+            let left = queue.depth(&connection.client).await;
+            if settled.is_err() || left.is_ok_and(|left| left.processing == 0) {
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn found(&self, client: &Client) -> Result<Found, Error> {
+        let schema = self.place.schema.quoted();
+        // First what was put in: a row that comes later is none that was lost.
+        let added = self.added.load(Ordering::SeqCst);
+        let states = format!(
+            "SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
+                    count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),
+                    count(*) FILTER (WHERE f.finishes > 1), coalesce(sum(f.finishes), 0)::bigint,
+                    count(*) FILTER (WHERE status = 'completed' AND NOT EXISTS (
+                        SELECT FROM {SCHEMA}.queue_finishes f JOIN {SCHEMA}.queue_runs r USING (item, attempt, worker)
+                         WHERE f.item = q.id AND r.outcome = 'done'))
+               FROM {schema}.task_queue q
+               LEFT JOIN (SELECT item, count(*) AS finishes FROM {SCHEMA}.queue_finishes GROUP BY item) f ON f.item = q.id"
+        );
+        let runs = format!(
+            "SELECT count(*), count(*) FILTER (WHERE EXISTS (
+                        SELECT FROM {SCHEMA}.queue_runs o
+                         WHERE o.item = r.item AND o.n > r.n AND o.began <= r.last AND o.last >= r.began)),
+                    count(*) FILTER (WHERE outcome = 'done') - count(DISTINCT item) FILTER (WHERE outcome = 'done')
+               FROM {SCHEMA}.queue_runs r"
+        );
+        let audit = format!(
+            "SELECT count(*) FILTER (WHERE action = 'requeued'), count(*) FILTER (WHERE action = 'gave_up')
+               FROM {schema}.locktop_audit WHERE worker_id LIKE 'consumer-%'"
+        );
+        let [rows, pending, processing, completed, failed, twice, finishes, undone] =
+            numbers(client, &states).await?;
+        let [runs, overlaps, again] = numbers(client, &runs).await?;
+        let [requeued, gave_up] = numbers(client, &audit).await?;
+        let (processes, lost_workers) = self.runner.processes();
+        let numbers = [
+            count(WORKERS),
+            added,
+            pending,
+            processing,
+            completed,
+            failed,
+            runs,
+            overlaps,
+            // Whoever is killed between the end of the work and its finish has done it all the same.
+            again,
+            requeued,
+            gave_up,
+            finishes,
+            twice,
+            undone,
+            // What was forgotten on purpose is not lost: see the producer.
+            if self.place.counted { added.saturating_sub(rows) } else { 0 },
+            if self.over { processing } else { 0 },
+            self.runner.record().kills,
+            processes,
+            lost_workers,
+        ];
+        let complaint = self.runner.complaint();
+        Ok(Found::new(Tally::new(Contest::Queue.name(), &KEYS, numbers))
+            .zero(&[
+                ("overlapping_runs", "runs of an item that another run of it met"),
+                ("finished_twice", "items that were completed more than once"),
+                ("finished_undone", "items that are completed, and that nobody has done to the end"),
+                ("lost_items", "items that were put in and are not there"),
+                ("stranded_items", "items that nobody works on and nobody can have"),
+            ])
+            .some("finishes", "no item was completed", complaint.as_deref())
+            .must_not(lost_workers > 0, complaint.unwrap_or_default()))
+    }
+}
+
+impl Game for Queue {
+    fn finish(&mut self) -> BoxFuture<'_, ()> {
+        async {
+            self.quit.send_replace(true);
+            let _ = (&mut self.producer).await;
+            self.runner.finish().await;
+            self.settle().await;
+            self.over = true;
+        }
+        .boxed()
+    }
+
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
+        self.found(client).boxed()
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.producer.abort();
+    }
+}

@@ -1,0 +1,165 @@
+//! Fifty sessions that ask for more than the limit lets through.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_postgres::Client;
+
+use super::Contest;
+use super::crowd::{Act, Crowd};
+use super::game::{Game, Place};
+use super::tally::{Found, Tally, count};
+use crate::random::Random;
+use locktop_locks::call::CallError;
+use locktop_locks::rate_limit::{Decision, RateLimit};
+
+pub(super) const KEYS: [&str; 9] = [
+    "sessions",
+    "limit",
+    "requests",
+    "allowed",
+    "refused",
+    "windows",
+    "max_in_window",
+    "windows_met",
+    "errors",
+];
+
+const LIMIT: i32 = 100;
+/// A window, in seconds and in microseconds.
+const SECONDS: i32 = 1;
+const WINDOW: i64 = 1_000_000;
+const SESSIONS: usize = 50;
+const SHOWN: usize = 12;
+const KEY: &str = "user:123:api";
+/// So many windows are remembered.
+const REMEMBERED: usize = 1_000;
+
+/// What the sessions were told.
+#[derive(Debug, Default)]
+struct Windows {
+    /// How many requests were let through, by the end of their window in microseconds since 1970.
+    allowed: BTreeMap<i64, u64>,
+    requests: u64,
+    refused: u64,
+    begun: u64,
+    most: u64,
+    /// Windows that began before the one before was over.
+    met: u64,
+}
+
+impl Windows {
+    fn note(&mut self, decision: &Decision) {
+        self.requests += 1;
+        if !decision.allowed {
+            self.refused += 1;
+            return;
+        }
+        // A request that was let through has a window.
+        let end = decision.window_end.map_or(0, |end| end.timestamp_micros());
+        if !self.allowed.contains_key(&end) {
+            self.begun += 1;
+            self.met += u64::from(self.allowed.range(end - WINDOW + 1..end + WINDOW).next().is_some());
+        }
+        let count = self.allowed.entry(end).or_default();
+        *count += 1;
+        self.most = self.most.max(*count);
+        if self.allowed.len() > REMEMBERED {
+            self.allowed.pop_first();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Asking {
+    limit: RateLimit,
+    windows: Mutex<Windows>,
+}
+
+impl Act for Asking {
+    const NAME: &'static str = "api";
+    const LONGEST: u64 = 120;
+
+    async fn turn(&self, _: usize, client: &Client, _: &mut Random) -> Result<(), CallError> {
+        let decision = self.limit.take(client, KEY).await?;
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner).note(&decision);
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct RateLimits {
+    sessions: usize,
+    asking: Arc<Asking>,
+    crowd: Crowd,
+}
+
+impl RateLimits {
+    pub(super) fn begin(place: &Place) -> Self {
+        let limit = RateLimit { schema: place.schema.clone(), ..RateLimit::new(LIMIT, SECONDS) };
+        let asking = Arc::new(Asking { limit, windows: Mutex::default() });
+        let sessions = place.many(SESSIONS, SHOWN);
+        let crowd = Crowd::start(place, &asking, sessions);
+        Self { sessions, asking, crowd }
+    }
+
+    fn found(&self) -> Found {
+        let windows = self.asking.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = u64::from(LIMIT.unsigned_abs());
+        let numbers = [
+            count(self.sessions),
+            limit,
+            windows.requests,
+            windows.requests - windows.refused,
+            windows.refused,
+            windows.begun,
+            windows.most,
+            windows.met,
+            self.crowd.errors(),
+        ];
+        Found::new(Tally::new(Contest::RateLimit.name(), &KEYS, numbers))
+            .must_not(windows.most > limit, format!("{} requests of {limit} in a window", windows.most))
+            .zero(&[("windows_met", "windows that began before the one before was over")])
+            .some("allowed", "no request was let through", self.crowd.complaint().as_deref())
+    }
+}
+
+impl Game for RateLimits {
+    fn finish(&mut self) -> BoxFuture<'_, ()> {
+        self.crowd.finish().boxed()
+    }
+
+    fn count<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Result<Found, tokio_postgres::Error>> {
+        std::future::ready(Ok(self.found())).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    #[test]
+    fn what_was_let_through_is_counted_by_window() {
+        let told = |allowed, end| Decision {
+            allowed,
+            count: None,
+            window_end: DateTime::from_timestamp_micros(end),
+        };
+        let mut windows = Windows::default();
+        for (allowed, end) in [(true, 5_000_000), (true, 5_000_000), (false, 5_000_000), (true, 6_000_000)] {
+            windows.note(&told(allowed, end));
+        }
+        assert_eq!(
+            (windows.requests, windows.refused, windows.begun, windows.most, windows.met),
+            (4, 1, 2, 2, 0)
+        );
+        windows.note(&told(true, 6_999_999));
+        assert_eq!(windows.met, 1);
+        (0..2_000).for_each(|n| windows.note(&told(true, 10_000_000 + n * WINDOW)));
+        assert_eq!((windows.allowed.len(), windows.begun, windows.met), (REMEMBERED, 2_003, 1));
+    }
+}

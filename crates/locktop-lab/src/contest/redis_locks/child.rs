@@ -1,0 +1,188 @@
+//! A client of the locks in Redis: it submits forms, uses a resource and runs tasks, each under a lock.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use crate::random::Random;
+use crate::scenario::SCHEMA;
+use crate::workers::Orders;
+use locktop_base::clock;
+use locktop_locks::redis_lock::{Guard, LockOptions, NotAcquired, RedisLocks};
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
+
+/// From one moment at which a holder asks whether it still is one to the next.
+const STEP: Duration = Duration::from_millis(40);
+/// The time that a server has to answer.
+const TIMEOUT: Duration = Duration::from_millis(200);
+/// Longest wait for the resource.
+const QUEUE: Duration = Duration::from_millis(800);
+/// A form is open for so many milliseconds, less than a term; and so often a task is due.
+const FORM: u64 = 700;
+const DUE: u64 = 900;
+/// Until a lost server is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Works until it is dropped. The first of the servers stands alone.
+///
+/// # Errors
+/// When its orders are none.
+pub(crate) async fn run(orders: &Orders, urls: &[String], term: u64, seed: u64) -> Result<(), String> {
+    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
+    let info = info.with_application_name(&orders.worker);
+    let options =
+        LockOptions::term(Duration::from_millis(term)).named(orders.worker.as_str()).patience(TIMEOUT);
+    let set = |name, urls: &[String]| {
+        let locks = RedisLocks::connect(urls, options.clone()).map_err(|error| error.to_string())?;
+        Ok::<_, String>(Set { name, locks })
+    };
+    let (one, five) = urls.split_at_checked(1).ok_or("there are no servers")?;
+    let sets = [set("one", one)?, set("five", five)?];
+    let mut random = Random::new(seed ^ u64::from(orders.process.unsigned_abs()) << 32);
+    loop {
+        if let Ok(connection) = connect(&info).await {
+            let client = Someone { client: connection.client, name: orders.worker.clone(), term };
+            // An error is a lost server of the witnesses: then nothing is done.
+            let _ = client.work(&sets, &mut random).await;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Servers that decide together.
+struct Set {
+    name: &'static str,
+    locks: RedisLocks,
+}
+
+struct Someone {
+    client: Client,
+    name: String,
+    term: u64,
+}
+
+/// What there is to do at this moment, the same for all.
+fn number(every: u64) -> u64 {
+    let now = u64::try_from(clock::since_boot().as_millis()).unwrap_or(u64::MAX);
+    now.checked_div(every).unwrap_or_default()
+}
+
+impl Someone {
+    async fn work(&self, sets: &[Set; 2], random: &mut Random) -> Result<(), tokio_postgres::Error> {
+        loop {
+            let [one, five] = sets;
+            let set = if random.below(3) == 0 { one } else { five };
+            match random.below(4) {
+                0 => self.submit(set).await?,
+                1 => self.run_task(set).await?,
+                _ => self.use_resource(set, random).await?,
+            }
+            tokio::time::sleep(Duration::from_millis(20 + random.below(150))).await;
+        }
+    }
+
+    /// A form that several submit, and that counts once: the key is left to its term, which is longer than the form is open.
+    async fn submit(&self, set: &Set) -> Result<(), tokio_postgres::Error> {
+        let form = number(FORM);
+        let Some((guard, hold)) =
+            self.take(set, "submit", &format!("lock:submit:{form}"), Duration::ZERO).await?
+        else {
+            return Ok(());
+        };
+        // Who was stopped on the way finds it closed.
+        if number(FORM) == form && guard.time_left() > self.third() {
+            let sql = format!("INSERT INTO {SCHEMA}.redis_submissions (form, worker) VALUES ($1, $2)");
+            self.client.execute(&sql, &[&format!("{} {form}", set.name), &self.name]).await?;
+        }
+        guard.keep();
+        self.end(hold, "kept").await
+    }
+
+    /// A task that one runs: looked at again under the lock, since whoever had it before may have done it.
+    async fn run_task(&self, set: &Set) -> Result<(), tokio_postgres::Error> {
+        let task = format!("{} {}", set.name, number(DUE));
+        let Some((guard, hold)) = self.take(set, "task", "lock:task:report", Duration::ZERO).await? else {
+            return Ok(());
+        };
+        let done = format!("SELECT EXISTS (SELECT FROM {SCHEMA}.redis_task_runs WHERE task = $1)");
+        let done: bool = self.client.query_one(&done, &[&task]).await?.try_get(0)?;
+        if !done && guard.time_left() > self.third() {
+            let sql = format!("INSERT INTO {SCHEMA}.redis_task_runs (task, worker) VALUES ($1, $2)");
+            self.client.execute(&sql, &[&task, &self.name]).await?;
+        }
+        self.give_back(guard, hold).await
+    }
+
+    /// A resource for one at a time, which takes a while.
+    async fn use_resource(&self, set: &Set, random: &mut Random) -> Result<(), tokio_postgres::Error> {
+        let Some((guard, hold)) = self.take(set, "resource", "lock:printer", QUEUE).await? else {
+            return Ok(());
+        };
+        let until = clock::since_boot() + Duration::from_millis(self.term / 6 + random.below(self.term));
+        while guard.is_held() && clock::since_boot() < until {
+            tokio::time::sleep(STEP).await;
+            self.sign(&guard, hold).await?;
+        }
+        self.give_back(guard, hold).await
+    }
+
+    /// So much has to be left of a term for an effect that is on its way when it ends.
+    fn third(&self) -> Duration {
+        Duration::from_millis(self.term / 3)
+    }
+
+    /// Takes a lock, and writes down that it is held.
+    async fn take(
+        &self,
+        set: &Set,
+        kind: &str,
+        key: &str,
+        within: Duration,
+    ) -> Result<Option<(Guard, i64)>, tokio_postgres::Error> {
+        let guard = match set.locks.acquire(key, within).await {
+            Ok(guard) => guard,
+            Err(refusal) => {
+                let reason = if matches!(refusal, NotAcquired::Taken { .. }) { "taken" } else { "no quorum" };
+                let sql = format!(
+                    "INSERT INTO {SCHEMA}.redis_refusals AS r (worker, reason) VALUES ($1, $2)
+                     ON CONFLICT (worker, reason) DO UPDATE SET times = r.times + 1"
+                );
+                self.client.execute(&sql, &[&self.name, &reason]).await?;
+                return Ok(None);
+            }
+        };
+        let Some(now) = held_at(&guard) else { return Ok(None) };
+        let sql = format!(
+            "INSERT INTO {SCHEMA}.redis_holds (lock, kind, worker, first, last) VALUES ($1, $2, $3, $4, $4) RETURNING n"
+        );
+        let lock = format!("{} {key}", set.name);
+        let hold = self.client.query_one(&sql, &[&lock, &kind, &self.name, &now]).await?.try_get(0)?;
+        Ok(Some((guard, hold)))
+    }
+
+    /// Writes down that it is held at this moment, if it is.
+    async fn sign(&self, guard: &Guard, hold: i64) -> Result<(), tokio_postgres::Error> {
+        let Some(now) = held_at(guard) else { return Ok(()) };
+        let sql = format!("UPDATE {SCHEMA}.redis_holds SET last = $2 WHERE n = $1");
+        self.client.execute(&sql, &[&hold, &now]).await.map(drop)
+    }
+
+    async fn give_back(&self, guard: Guard, hold: i64) -> Result<(), tokio_postgres::Error> {
+        self.sign(&guard, hold).await?;
+        let outcome = if guard.is_held() { "released" } else { "lost" };
+        guard.release().await;
+        self.end(hold, outcome).await
+    }
+
+    async fn end(&self, hold: i64, outcome: &str) -> Result<(), tokio_postgres::Error> {
+        let sql = format!("UPDATE {SCHEMA}.redis_holds SET outcome = $2 WHERE n = $1");
+        self.client.execute(&sql, &[&hold, &outcome]).await.map(drop)
+    }
+}
+
+/// A moment at which a lock is held for sure, in microseconds of the machine's uptime: the clock is read before the guard is asked.
+fn held_at(guard: &Guard) -> Option<i64> {
+    let now = clock::since_boot();
+    guard.is_held().then(|| i64::try_from(now.as_micros()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,162 @@
+//! Locks in Redis, on one server and as Redlock on five, while servers are killed and freeze and processes are killed and stopped. Three
+//! uses: a form that is to be submitted once, a resource for one at a time, and a task with one runner.
+//!
+//! What is counted are the moments at which a holder's guard said that the lock is held, by the clock of this machine, which all the
+//! processes share. Two holders of a lock at one moment are one too many.
+
+pub(crate) mod child;
+mod servers;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_postgres::{Client, Error};
+
+use super::Contest;
+use super::faults::Faults;
+use super::game::{Game, Place};
+use super::runner::Runner;
+use super::tally::{Found, Tally, count, numbers};
+use crate::scenario::SCHEMA;
+use crate::workers::{Part, TasksError};
+use servers::Servers;
+
+pub(super) const KEYS: [&str; 19] = [
+    "workers",
+    "servers",
+    "acquired",
+    "taken",
+    "no_quorum",
+    "lost",
+    "overlaps",
+    "submissions",
+    "double_submissions",
+    "resource_uses",
+    "task_runs",
+    "double_task_runs",
+    "server_kills",
+    "server_freezes",
+    "kills",
+    "stops",
+    "overslept",
+    "processes",
+    "lost_workers",
+];
+
+const WORKERS: usize = 6;
+/// Terms in milliseconds.
+const TERM: u64 = 1_500;
+const SHOWN_TERM: u64 = 4_000;
+
+const TABLES: &str =
+    "DROP TABLE IF EXISTS @.redis_holds, @.redis_submissions, @.redis_task_runs, @.redis_refusals;
+     CREATE TABLE @.redis_holds (
+         n bigserial PRIMARY KEY, lock text NOT NULL, kind text NOT NULL, worker text NOT NULL,
+         first bigint NOT NULL, last bigint NOT NULL, outcome text);
+     CREATE INDEX ON @.redis_holds (lock, first);
+     CREATE TABLE @.redis_submissions (n bigserial PRIMARY KEY, form text NOT NULL, worker text NOT NULL);
+     CREATE TABLE @.redis_task_runs (n bigserial PRIMARY KEY, task text NOT NULL, worker text NOT NULL);
+     CREATE TABLE @.redis_refusals (
+         worker text, reason text, times bigint NOT NULL DEFAULT 1, PRIMARY KEY (worker, reason))";
+
+#[derive(Debug)]
+pub(super) struct RedisGame {
+    runner: Runner,
+    servers: Servers,
+}
+
+impl RedisGame {
+    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
+        let servers = Servers::start(place).await?;
+        let tables = TABLES.replace('@', SCHEMA);
+        client.batch_execute(&tables).await.map_err(TasksError::server("who held which lock"))?;
+        let faults = Faults {
+            // Of the locks that somebody else is going to want.
+            victims: format!(
+                "SELECT worker, n FROM {SCHEMA}.redis_holds WHERE outcome IS NULL AND kind <> 'submit' ORDER BY n DESC LIMIT 20"
+            ),
+            lost: Some(format!(
+                "SELECT nullif(EXISTS (SELECT FROM {SCHEMA}.redis_holds a JOIN {SCHEMA}.redis_holds b USING (lock)
+                                        WHERE a.n = $1 AND b.n > a.n), false)"
+            )),
+            gap: if place.counted { (600, 1_200) } else { (4_000, 5_000) },
+            ..Faults::default()
+        };
+        let term = if place.counted { TERM } else { SHOWN_TERM };
+        let part = Part::Redis { urls: servers.urls().to_vec(), term, seed: place.seed };
+        let runner = Runner::begin(place, "client", part, WORKERS, faults)?;
+        Ok(Self { runner, servers })
+    }
+
+    async fn found(&self, client: &Client) -> Result<Found, Error> {
+        let holds = format!(
+            "SELECT count(*), count(*) FILTER (WHERE outcome = 'lost'), count(*) FILTER (WHERE kind = 'resource'),
+                    count(*) FILTER (WHERE EXISTS (
+                        SELECT FROM {SCHEMA}.redis_holds o
+                         WHERE o.lock = h.lock AND o.n > h.n AND o.first <= h.last AND o.last >= h.first))
+               FROM {SCHEMA}.redis_holds h"
+        );
+        let twice = |table: &str, column: &str| {
+            format!("SELECT count(*), count(*) - count(DISTINCT {column}) FROM {SCHEMA}.{table}")
+        };
+        let refusals = format!(
+            "SELECT coalesce(sum(times) FILTER (WHERE reason = 'taken'), 0)::bigint,
+                    coalesce(sum(times) FILTER (WHERE reason <> 'taken'), 0)::bigint FROM {SCHEMA}.redis_refusals"
+        );
+        let [acquired, lost, resource_uses, overlaps] = numbers(client, &holds).await?;
+        let [submissions, double_submissions] = numbers(client, &twice("redis_submissions", "form")).await?;
+        let [task_runs, double_task_runs] = numbers(client, &twice("redis_task_runs", "task")).await?;
+        let [taken, no_quorum] = numbers(client, &refusals).await?;
+        let record = self.runner.record();
+        let (processes, lost_workers) = self.runner.processes();
+        let (server_kills, server_freezes) = self.servers.record();
+        let numbers = [
+            count(WORKERS),
+            count(self.servers.urls().len()),
+            acquired,
+            taken,
+            no_quorum,
+            lost,
+            overlaps,
+            submissions,
+            double_submissions,
+            resource_uses,
+            task_runs,
+            double_task_runs,
+            server_kills,
+            server_freezes,
+            record.kills,
+            count(record.pauses.len()),
+            record.overslept,
+            processes,
+            lost_workers,
+        ];
+        let complaint = self.runner.complaint();
+        Ok(Found::new(Tally::new(Contest::Redis.name(), &KEYS, numbers))
+            .zero(&[
+                ("overlaps", "locks held by two at one moment"),
+                ("double_submissions", "forms submitted once more"),
+                ("double_task_runs", "tasks run once more"),
+            ])
+            .some("acquired", "no lock was had", complaint.as_deref())
+            .must_not(lost_workers > 0, complaint.unwrap_or_default()))
+    }
+}
+
+impl Game for RedisGame {
+    fn finish(&mut self) -> BoxFuture<'_, ()> {
+        async {
+            // Who holds something is to give it back to servers that are there.
+            self.servers.calm().await;
+            self.runner.finish().await;
+        }
+        .boxed()
+    }
+
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
+        self.found(client).boxed()
+    }
+
+    fn redis(&self) -> Vec<Vec<String>> {
+        self.servers.sets()
+    }
+}

@@ -1,0 +1,109 @@
+//! Six servers: one that stands alone and five for Redlock. Now and then one of them is killed and comes back with nothing in it, or
+//! freezes for a while.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::contest::game::Place;
+use crate::random::Random;
+use crate::redis::{RedisServer, RedisServerError};
+
+const SERVERS: usize = 6;
+/// Mixed into the seed.
+const SALT: u64 = 0x7265_6469_7321;
+
+/// The servers, and who sees to it that they are not always there. Dropping it ends them.
+#[derive(Debug)]
+pub(super) struct Servers {
+    urls: Vec<String>,
+    quit: watch::Sender<bool>,
+    mishaps: JoinHandle<Vec<RedisServer>>,
+    /// They are kept to the end: whoever looks at the numbers may look at them, too.
+    left: Vec<RedisServer>,
+    record: Arc<Record>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    kills: AtomicU64,
+    freezes: AtomicU64,
+}
+
+impl Servers {
+    pub(super) async fn start(place: &Place) -> Result<Self, RedisServerError> {
+        let servers = RedisServer::several(SERVERS).await?;
+        let urls = servers.iter().map(RedisServer::url).collect();
+        let (quit, told) = watch::channel(false);
+        let record = Arc::<Record>::default();
+        let gap = if place.counted { (800, 1_500) } else { (6_000, 8_000) };
+        let random = Random::new(place.seed ^ SALT);
+        let mishaps = tokio::spawn(inject_faults(servers, random, gap, told, Arc::clone(&record)));
+        Ok(Self { urls, quit, mishaps, left: Vec::new(), record })
+    }
+
+    /// Where they are; the first one stands alone.
+    pub(super) fn urls(&self) -> &[String] {
+        &self.urls
+    }
+
+    /// The one, and the five that decide together.
+    pub(super) fn sets(&self) -> Vec<Vec<String>> {
+        self.urls.split_at_checked(1).map(|(one, five)| vec![one.to_vec(), five.to_vec()]).unwrap_or_default()
+    }
+
+    /// How often one was killed, and how often one froze.
+    pub(super) fn record(&self) -> (u64, u64) {
+        (self.record.kills.load(Ordering::Relaxed), self.record.freezes.load(Ordering::Relaxed))
+    }
+
+    /// From now on all are there.
+    pub(super) async fn calm(&mut self) {
+        self.quit.send_replace(true);
+        if self.left.is_empty()
+            && let Ok(servers) = (&mut self.mishaps).await
+        {
+            self.left = servers;
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        self.mishaps.abort();
+    }
+}
+
+async fn inject_faults(
+    mut servers: Vec<RedisServer>,
+    mut random: Random,
+    (least, more): (u64, u64),
+    mut quit: watch::Receiver<bool>,
+    record: Arc<Record>,
+) -> Vec<RedisServer> {
+    loop {
+        let gap = Duration::from_millis(least + random.below(more));
+        if tokio::time::timeout(gap, quit.wait_for(|quit| *quit)).await.is_ok() {
+            return servers;
+        }
+        let (which, lot) = (random.below(6), random.below(2));
+        let pause = Duration::from_millis(200 + random.below(1_300));
+        let Some(server) = usize::try_from(which).ok().and_then(|which| servers.get_mut(which)) else {
+            continue;
+        };
+        if lot == 0 {
+            server.freeze();
+            record.freezes.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(pause).await;
+            server.thaw();
+        } else if server.kill_hard().await.is_ok() {
+            record.kills.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(pause).await;
+            // One that does not come back now may the next time: the others go on without it.
+            let _ = server.restart().await;
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What came of a contest, in numbers.
+
+use std::fmt::Display;
+
+use serde::{Serialize, Serializer};
+
+use tokio_postgres::{Client, Error};
+
+/// The numbers of one contest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// What it is called.
+    pub name: &'static str,
+    keys: &'static [&'static str],
+    numbers: Vec<u64>,
+}
+
+impl Tally {
+    /// The numbers, in the order of their keys.
+    pub(crate) fn new<const N: usize>(
+        name: &'static str,
+        keys: &'static [&'static str; N],
+        numbers: [u64; N],
+    ) -> Self {
+        Self { name, keys, numbers: numbers.into() }
+    }
+
+    /// Its keys and numbers.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.keys.iter().copied().zip(self.numbers.iter().copied())
+    }
+
+    /// One of its numbers.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<u64> {
+        self.entries().find(|(name, _)| *name == key).map(|(_, number)| number)
+    }
+}
+
+impl Serialize for Tally {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.entries())
+    }
+}
+
+/// The numbers, and what must not be and is, a line each.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) tally: Tally,
+    pub(crate) broken: Vec<String>,
+}
+
+impl Found {
+    pub(super) fn new(tally: Tally) -> Self {
+        Self { tally, broken: Vec::new() }
+    }
+
+    /// Tells what must not be, if it is so.
+    pub(super) fn must_not(mut self, is_so: bool, what: impl Display) -> Self {
+        if is_so {
+            self.broken.push(format!("{}: {what}", self.tally.name));
+        }
+        self
+    }
+
+    /// Each of these numbers has to be 0.
+    pub(super) fn zero(mut self, what: &[(&str, &str)]) -> Self {
+        for (key, words) in what {
+            let number = self.tally.value(key).unwrap_or_default();
+            self = self.must_not(number > 0, format!("{words}: {number}"));
+        }
+        self
+    }
+
+    /// This number must not be 0; if it is, somebody may have said why.
+    pub(super) fn some(self, key: &str, what: &str, complaint: Option<&str>) -> Self {
+        let none = self.tally.value(key) == Some(0);
+        let why = complaint.map_or_else(String::new, |complaint| format!(": {complaint}"));
+        self.must_not(none, format!("{what}{why}"))
+    }
+}
+
+/// A count as a number of a tally.
+pub(crate) fn count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// A row of counts.
+pub(crate) async fn numbers<const N: usize>(client: &Client, sql: &str) -> Result<[u64; N], Error> {
+    let row = client.query_one(sql, &[]).await?;
+    let mut numbers = [0; N];
+    for (index, number) in numbers.iter_mut().enumerate() {
+        *number = u64::try_from(row.try_get::<_, i64>(index)?).unwrap_or_default();
+    }
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Contest, rate_limit};
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_name_of_its_own() {
+        for contest in Contest::ALL {
+            let mut keys = contest.keys().to_vec();
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(keys.len(), contest.keys().len(), "{contest:?}");
+        }
+    }
+
+    #[test]
+    fn what_must_not_be_is_told() {
+        let found = Found::new(Tally::new("ratelimit", &rate_limit::KEYS, [50, 100, 7, 0, 7, 1, 0, 2, 1]));
+        let found = found.zero(&[("errors", "errors"), ("windows_met", "windows that met")]);
+        let found = found.some("allowed", "nothing was allowed", Some("no server"));
+        let broken = [
+            "ratelimit: errors: 1",
+            "ratelimit: windows that met: 2",
+            "ratelimit: nothing was allowed: no server",
+        ];
+        assert_eq!(found.broken, broken);
+        assert_eq!(found.tally.value("limit"), Some(100));
+        assert_eq!(found.tally.value("none"), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! A laboratory for locks: servers of our own, [`postgres`] and [`redis`]; states of contention in them ([`scenario`]); workers that compete
+//! for tasks ([`tasks`]) and for the other lock systems ([`contest`]), what befalls them, and witnesses of what really ran when. For the demo,
+//! for tests and for benches.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "a test may"
+    )
+)]
+
+mod audience;
+pub mod contest;
+mod install;
+pub mod postgres;
+mod process;
+mod random;
+pub mod redis;
+mod run;
+pub mod scenario;
+pub mod tasks;
+mod workers;
+
+pub use audience::Audience;
+pub use process::LaunchError;
+pub use run::{Demo, DemoError, DemoOptions, run};

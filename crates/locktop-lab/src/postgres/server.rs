@@ -1,0 +1,167 @@
+//! A running server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use super::account::Account;
+use super::error::EmbeddedError;
+use super::find::Binaries;
+use super::{Options, place, template};
+use crate::process::{POLL, SHELL, Server, TIMEOUT};
+use locktop_base::clock;
+
+pub(super) const PORT: u16 = 5432;
+/// What an error calls it.
+const NAME: &str = "the embedded PostgreSQL server";
+
+/// What the launcher sets unless the caller does. Nothing here has to survive a crash, so nothing waits for the disk;
+/// shared memory is kept in files of the data directory, which go with it; autovacuum takes no locks of its own.
+const SETTINGS: [(&str, &str); 13] = [
+    ("listen_addresses", ""),
+    ("unix_socket_permissions", "0700"),
+    ("fsync", "off"),
+    ("full_page_writes", "off"),
+    ("autovacuum", "off"),
+    ("dynamic_shared_memory_type", "mmap"),
+    ("shared_buffers", "16MB"),
+    ("max_wal_size", "64MB"),
+    ("max_connections", "100"),
+    ("max_prepared_transactions", "20"),
+    ("log_min_messages", "fatal"),
+    ("log_checkpoints", "off"),
+    ("timezone", "UTC"),
+];
+
+/// An embedded server. It ends, and its directory is removed, when this is dropped or this process ends, in whatever
+/// way.
+#[derive(Debug)]
+pub struct EmbeddedServer {
+    server: Server,
+    binaries: Binaries,
+}
+
+impl EmbeddedServer {
+    /// Starts a server and returns once it accepts connections: about 100 ms when its programs and its template are
+    /// there.
+    ///
+    /// # Errors
+    /// When there are no programs to run, nobody to run them as, or the server refuses to start.
+    pub async fn start(options: Options) -> Result<Self, EmbeddedError> {
+        Self::start_from(options, None).await
+    }
+
+    /// The same with a copy of this data directory, of a server that does not run.
+    pub(super) async fn start_from(options: Options, data: Option<PathBuf>) -> Result<Self, EmbeddedError> {
+        // A thread of its own: a download that hangs must not keep a runtime from shutting down.
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || drop(sender.send(Self::spawn(&options, data))));
+        let mut server = receiver.await.map_err(|_| EmbeddedError::NotPrepared)??;
+        server.server.ready(is_ready).await?;
+        Ok(server)
+    }
+
+    fn spawn(options: &Options, data: Option<PathBuf>) -> Result<Self, EmbeddedError> {
+        let account = Account::detect()?;
+        let binaries = Binaries::for_account(options, account)?;
+        let template = match data {
+            Some(data) => data,
+            None => template::ensure(&binaries, account, options.notice)?,
+        };
+        let (shell, place) = (account.command(Path::new(SHELL)), place::temporary(account));
+        let (directory, mut command) = Server::prepare(shell, (&place, "locktop-"), Some(&template), "QUIT");
+        command.arg(binaries.bin.join("postgres")).arg("-D").arg(directory.join("data"));
+        command.arg("-c").arg(format!("unix_socket_directories={}", directory.display()));
+        command.arg("-c").arg(format!("port={PORT}"));
+        let own = SETTINGS.iter().map(|(name, value)| (*name, *value));
+        let asked = options.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in own.chain(asked) {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        Ok(Self { server: Server::start(NAME, directory, &mut command)?, binaries })
+    }
+
+    /// A connection string (`key=value`) for the superuser `postgres` and the database `postgres`.
+    #[must_use]
+    pub fn conninfo(&self) -> String {
+        format!(
+            "host={} port={PORT} user=postgres dbname=postgres sslmode=disable",
+            self.socket_dir().display()
+        )
+    }
+
+    /// The directory of the server's socket, and of everything else that it has.
+    #[must_use]
+    pub fn socket_dir(&self) -> &Path {
+        self.server.directory()
+    }
+
+    /// The major version.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.binaries.major
+    }
+
+    /// The programs it was started from.
+    #[must_use]
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
+    /// Process id of the server (the postmaster); `None` when it has ended.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        self.server.pid()
+    }
+
+    /// Ends the server and returns once it and its directory are gone.
+    ///
+    /// # Errors
+    /// When it has not ended after 30 seconds.
+    pub async fn stop(self) -> Result<(), EmbeddedError> {
+        Ok(self.server.stop().await?)
+    }
+
+    /// Kills the server with SIGKILL, as a crash would, and returns once it is gone. The directory stays, for
+    /// [`Self::restart`].
+    ///
+    /// # Errors
+    /// When it has not ended after 30 seconds.
+    pub async fn kill_hard(&mut self) -> Result<(), EmbeddedError> {
+        self.end(Signal::KILL).await
+    }
+
+    /// Starts the server again on the same socket, with the same data; one that runs is shut down first, which ends its
+    /// sessions.
+    ///
+    /// # Errors
+    /// When the server refuses to start.
+    pub async fn restart(&mut self) -> Result<(), EmbeddedError> {
+        self.end(Signal::INT).await?;
+        let start = clock::monotonic();
+        loop {
+            self.server.start_again(&[])?;
+            match self.server.ready(is_ready).await {
+                // After a crash the sessions need a moment to notice, and the shared memory is theirs until then.
+                Err(error) if error.to_string().contains("still in use") && start.elapsed() < TIMEOUT => {
+                    tokio::time::sleep(POLL * 10).await;
+                }
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    pub(super) async fn end(&mut self, signal: Signal) -> Result<(), EmbeddedError> {
+        Ok(self.server.end(signal).await?)
+    }
+}
+
+/// Whether it accepts connections. It writes its state in line 8 of `postmaster.pid` (src/include/utils/pidfile.h), and its process id
+/// in line 1; a file of an earlier server may still be there.
+fn is_ready(server: &Server) -> bool {
+    let Ok(text) = fs::read_to_string(server.directory().join("data/postmaster.pid")) else { return false };
+    let mut lines = text.lines().map(str::trim);
+    let pid = lines.next().and_then(|line| line.parse().ok());
+    pid.is_some() && pid == server.pid() && lines.nth(6) == Some("ready")
+}

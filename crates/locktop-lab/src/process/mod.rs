@@ -1,0 +1,10 @@
+//! Processes of ours: started, told something, and ended, also when we are killed.
+
+mod child;
+mod paused;
+mod server;
+
+pub(crate) use child::Process;
+pub(crate) use paused::{Paused, is_stopped};
+pub use server::LaunchError;
+pub(crate) use server::{POLL, SHELL, Server, TIMEOUT, is_plain};

@@ -1,0 +1,56 @@
+//! Finding the program of a Redis server on this machine.
+
+use std::env;
+use std::path::PathBuf;
+
+use super::error::RedisServerError;
+use crate::install;
+
+/// Redis, and its fork that speaks the same protocol.
+const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
+
+/// Directories that a search path may lack.
+const PLACES: [&str; 5] =
+    ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/usr/sbin", "/home/linuxbrew/.linuxbrew/bin"];
+
+/// The program: `LOCKTOP_REDIS_SERVER`, or the first on the search path or in the usual places.
+///
+/// # Errors
+/// When there is none, with the command that installs one here.
+pub fn find() -> Result<PathBuf, RedisServerError> {
+    if let Some(named) = env::var_os("LOCKTOP_REDIS_SERVER").filter(|path| !path.is_empty()) {
+        let named = PathBuf::from(named);
+        return if named.is_file() { Ok(named) } else { Err(RedisServerError::NoFile(named)) };
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places = || env::split_paths(&path).chain(PLACES.iter().map(PathBuf::from));
+    search(places).ok_or_else(|| RedisServerError::NoProgram { install: install::redis() })
+}
+
+/// The first of the programs that is in any of the places.
+fn search<I: Iterator<Item = PathBuf>>(places: impl Fn() -> I) -> Option<PathBuf> {
+    PROGRAMS.iter().find_map(|program| places().map(|place| place.join(program)).find(|file| file.is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redis_is_taken_before_its_fork_and_nothing_is_found_where_nothing_is() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let places = || [first.path(), second.path()].map(PathBuf::from).into_iter();
+        assert_eq!(search(places), None);
+        std::fs::write(first.path().join("valkey-server"), "").unwrap();
+        assert_eq!(search(places), Some(first.path().join("valkey-server")));
+        std::fs::write(second.path().join("redis-server"), "").unwrap();
+        assert_eq!(search(places), Some(second.path().join("redis-server")));
+    }
+
+    #[test]
+    fn without_one_the_error_says_how_to_get_it() {
+        let error = RedisServerError::NoProgram { install: install::redis() }.to_string();
+        assert!(error.contains("install it with `"), "{error}");
+        assert!(error.contains("LOCKTOP_REDIS_SERVER"), "{error}");
+    }
+}

@@ -1,0 +1,128 @@
+//! A running Redis server.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::error::RedisServerError;
+use super::find::find;
+use crate::process::{SHELL, Server, is_plain};
+
+/// The name of its socket.
+const SOCKET: &str = "redis.sock";
+
+/// A Redis server without persistence on a Unix socket. It ends, and its directory is removed, when this is dropped or
+/// this process ends, in whatever way.
+#[derive(Debug)]
+pub struct RedisServer(Server);
+
+impl RedisServer {
+    /// Starts a server, with more settings as on its command line (`["--requirepass", "secret"]`), and returns once it
+    /// answers.
+    ///
+    /// # Errors
+    /// When there is no program to run, or the server refuses to start.
+    pub async fn start(settings: &[&str]) -> Result<Self, RedisServerError> {
+        let program = find()?;
+        // Nothing is kept on disk, so that there is nothing to shut down in order.
+        let (directory, mut command) =
+            Server::prepare(Command::new(SHELL), (&temporary(), "locktop-redis-"), None, "KILL");
+        command.arg(&program);
+        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
+        command.arg("--dir").arg(&directory).arg("--unixsocket").arg(directory.join(SOCKET)).args(settings);
+        let mut server = Server::start("the Redis server", directory, &mut command)?;
+        server.ready(answers).await?;
+        Ok(Self(server))
+    }
+
+    /// Starts several, at the same time.
+    ///
+    /// # Errors
+    /// When one of them does not start; then none is left.
+    pub async fn several(count: usize) -> Result<Vec<Self>, RedisServerError> {
+        futures_util::future::try_join_all((0..count).map(|_| Self::start(&[]))).await
+    }
+
+    /// Where to find it, as a URL.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis+unix://{}", self.socket().display())
+    }
+
+    /// Its socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.directory().join(SOCKET)
+    }
+
+    /// The directory of everything that it has.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.0.directory()
+    }
+
+    /// Its process id; none when it has ended.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        self.0.pid()
+    }
+
+    /// Kills it with SIGKILL, and returns once it is gone. [`Self::restart`] brings it back, empty.
+    ///
+    /// # Errors
+    /// When it has not ended after 30 seconds.
+    pub async fn kill_hard(&mut self) -> Result<(), RedisServerError> {
+        Ok(self.0.end(Signal::KILL).await?)
+    }
+
+    /// Starts it again on the same socket, with nothing in it. One that runs is killed first.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn restart(&mut self) -> Result<(), RedisServerError> {
+        self.kill_hard().await?;
+        self.0.start_again(&[SOCKET])?;
+        Ok(self.0.ready(answers).await?)
+    }
+
+    /// Stops it where it is: it accepts connections, and answers nothing, until [`Self::thaw`].
+    pub fn freeze(&self) {
+        self.0.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.0.signal(Signal::CONT);
+    }
+
+    /// Ends it, and returns once it and its directory are gone.
+    ///
+    /// # Errors
+    /// When it has not ended after 30 seconds.
+    pub async fn stop(self) -> Result<(), RedisServerError> {
+        Ok(self.0.stop().await?)
+    }
+}
+
+/// Whether it says PONG; one that asks for a password first answers too.
+fn answers(server: &Server) -> bool {
+    let said = || -> std::io::Result<[u8; 5]> {
+        let mut stream = UnixStream::connect(server.directory().join(SOCKET))?;
+        stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer)?;
+        Ok(answer)
+    };
+    said().is_ok_and(|answer| &answer == b"+PONG" || &answer == b"-NOAU")
+}
+
+/// `TMPDIR` if it can be used, else `/tmp`.
+fn temporary() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").map(PathBuf::from).filter(|path| is_plain(path) && path.is_dir());
+    named.unwrap_or_else(|| PathBuf::from("/tmp"))
+}

@@ -1,0 +1,208 @@
+//! Where scenarios play: a schema of their own on some server, and the connection that sees to it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use super::error::{self, ScenarioError};
+use super::session::{Identity, Session};
+use locktop_base::clock;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
+
+/// Everything that scenarios make is in this schema, and it is removed at the end.
+pub const SCHEMA: &str = "locktop_demo";
+
+/// How the schema is known to be ours, and safe to remove.
+const MARK: &str = "made by locktop demo, which removes it";
+
+const POLL: Duration = Duration::from_millis(4);
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A server with the schema in it. Clones are the same stage.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    info: ConnInfo,
+    control: Client,
+    /// Every session that was opened and is not known to have ended.
+    roster: Arc<Mutex<Vec<Identity>>>,
+}
+
+impl Stage {
+    /// Connects and makes the schema, if it is not there.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, does not let us make a schema, or has one of that name which is not ours.
+    pub async fn open(info: &ConnInfo) -> Result<Self, ScenarioError> {
+        Self::with_roster(info, Arc::default()).await
+    }
+
+    /// The same stage over a new connection, for when the old one was lost or belongs to another runtime. It still knows
+    /// every session that was opened.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn reopen(&self) -> Result<Self, ScenarioError> {
+        Self::with_roster(&self.inner.info, Arc::clone(&self.inner.roster)).await
+    }
+
+    async fn with_roster(info: &ConnInfo, roster: Arc<Mutex<Vec<Identity>>>) -> Result<Self, ScenarioError> {
+        let control = connect(&info.clone().with_application_name("locktop demo")).await?.client;
+        let stage = Self { inner: Arc::new(Inner { info: info.clone(), control, roster }) };
+        stage.make_schema().await?;
+        Ok(stage)
+    }
+
+    async fn make_schema(&self) -> Result<(), ScenarioError> {
+        // The advisory lock keeps two stages from making it at once. Its key is the schema's name, and it is held for
+        // the length of these statements.
+        let make = format!(
+            "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{SCHEMA}'), 0);
+             DO $$ BEGIN
+                 IF to_regnamespace('{SCHEMA}') IS NULL THEN
+                     CREATE SCHEMA {SCHEMA};
+                     COMMENT ON SCHEMA {SCHEMA} IS '{MARK}';
+                 END IF;
+             END $$;
+             COMMIT; SET search_path TO {SCHEMA}; SET lock_timeout TO '20s'; SET client_min_messages TO warning"
+        );
+        let outcome = self.inner.control.batch_execute(&make).await;
+        outcome
+            .map_err(|error| ScenarioError::NoSchema { schema: SCHEMA, message: error::reason(&error) })?;
+        let ours = format!("SELECT obj_description(to_regnamespace('{SCHEMA}'), 'pg_namespace') = '{MARK}'");
+        if self.ask(&ours, &[]).await? {
+            Ok(())
+        } else {
+            Err(ScenarioError::ForeignSchema { schema: SCHEMA })
+        }
+    }
+
+    /// Opens a session under an application name.
+    pub(super) async fn session(&self, name: &str) -> Result<Session, ScenarioError> {
+        self.enroll(self.inner.info.clone().with_application_name(name)).await
+    }
+
+    /// Opens a session in another database.
+    pub(super) async fn session_in(&self, database: &str, name: &str) -> Result<Session, ScenarioError> {
+        self.enroll(self.inner.info.clone().with_dbname(database).with_application_name(name)).await
+    }
+
+    /// Runs statements on the stage's own connection.
+    pub(super) async fn run(&self, statements: &str) -> Result<(), ScenarioError> {
+        self.inner.control.batch_execute(statements).await.map_err(ScenarioError::statement(statements))
+    }
+
+    /// A question that the server answers with yes or no; NULL is no. The parameter, if any, is an `int[]`.
+    pub(super) async fn ask(&self, question: &str, pids: &[i32]) -> Result<bool, ScenarioError> {
+        let row = if question.contains("$1") {
+            self.inner.control.query_one(question, &[&pids]).await
+        } else {
+            self.inner.control.query_one(question, &[]).await
+        };
+        let answer = row.and_then(|row| row.try_get::<_, Option<bool>>(0));
+        Ok(answer.map_err(ScenarioError::statement(question))?.unwrap_or(false))
+    }
+
+    /// Numbers that the server answers with, one a row.
+    pub(super) async fn numbers(&self, question: &str, pids: &[i32]) -> Result<Vec<i32>, ScenarioError> {
+        let rows = self.inner.control.query(question, &[&pids]).await;
+        let answer = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        answer.map_err(ScenarioError::statement(question))
+    }
+
+    /// Texts that the server answers with, one a row.
+    pub(super) async fn texts(&self, question: &str) -> Result<Vec<String>, ScenarioError> {
+        let rows = self.inner.control.query(question, &[]).await;
+        let answer = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        answer.map_err(ScenarioError::statement(question))
+    }
+
+    /// Waits until the answer is yes.
+    pub(super) async fn until(
+        &self,
+        what: &'static str,
+        question: &str,
+        pids: &[i32],
+    ) -> Result<(), ScenarioError> {
+        let start = clock::monotonic();
+        while !self.ask(question, pids).await? {
+            if start.elapsed() > TIMEOUT {
+                return Err(ScenarioError::Waited(what));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until each of these sessions stands in the queue of a lock.
+    pub(super) async fn waiting(&self, pids: &[i32]) -> Result<(), ScenarioError> {
+        let question = "SELECT count(DISTINCT pid) = cardinality($1::int[]) FROM pg_locks
+                        WHERE NOT granted AND waitstart IS NOT NULL AND pid = ANY ($1::int[])";
+        self.until("sessions to wait for a lock", question, pids).await
+    }
+
+    /// Opens a session and notes it, so that it can be ended.
+    async fn enroll(&self, info: ConnInfo) -> Result<Session, ScenarioError> {
+        let (session, identity) = Session::open(info, SCHEMA).await?;
+        self.roster().push(identity);
+        Ok(session)
+    }
+
+    /// Cancels the query of a session.
+    pub(super) async fn cancel(&self, pid: i32) -> Result<(), ScenarioError> {
+        let identity = self.roster().iter().find(|identity| identity.pid == pid).cloned();
+        let Some(Identity { pid, start }) = identity else { return Ok(()) };
+        let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+                      WHERE pid = $1 AND backend_start::text = $2";
+        let answer = self.inner.control.query(cancel, &[&pid, &start]).await;
+        answer.map(|_| ()).map_err(ScenarioError::statement(cancel))
+    }
+
+    /// Ends these sessions (all that were opened, when none are named), and returns once they are gone.
+    pub(super) async fn end(&self, pids: Option<&[i32]>) -> Result<(), ScenarioError> {
+        let meant = |identity: &Identity| pids.is_none_or(|pids| pids.contains(&identity.pid));
+        let (pids, starts): (Vec<_>, Vec<_>) = self
+            .roster()
+            .iter()
+            .filter(|identity| meant(identity))
+            .map(|identity| (identity.pid, identity.start.clone()))
+            .unzip();
+        let ours = "FROM pg_stat_activity JOIN unnest($1::int[], $2::text[]) AS ours (pid, start)
+                    USING (pid) WHERE backend_start::text = ours.start";
+        let end = format!("SELECT count(pg_terminate_backend(pid)) {ours}");
+        let left = format!("SELECT count(*) {ours}");
+        let since = clock::monotonic();
+        let count = async |question: &str| {
+            let row = self.inner.control.query_one(question, &[&pids, &starts]).await;
+            row.and_then(|row| row.try_get::<_, i64>(0)).map_err(ScenarioError::statement(question))
+        };
+        count(&end).await?;
+        while count(&left).await? > 0 {
+            if since.elapsed() > TIMEOUT {
+                return Err(ScenarioError::Waited("the demo's sessions to end"));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        self.roster().retain(|identity| !pids.contains(&identity.pid));
+        Ok(())
+    }
+
+    /// Ends all sessions of this stage and removes the schema with everything in it.
+    ///
+    /// # Errors
+    /// When the server is gone, or somebody else's session holds a lock on something in the schema for 20 seconds.
+    pub async fn remove(&self) -> Result<(), ScenarioError> {
+        self.end(None).await?;
+        self.run(&format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")).await
+    }
+
+    fn roster(&self) -> MutexGuard<'_, Vec<Identity>> {
+        self.inner.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

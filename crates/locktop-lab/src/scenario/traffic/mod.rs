@@ -1,0 +1,167 @@
+//! Random traffic: sessions that take every kind of lock, in every order, for testing the wait graph against the server.
+//!
+//! The traffic is made of transactions of one to five statements with pauses between them, so that there are moments at
+//! which nothing changes. What the sessions do is determined by a seed; what comes of it is not, since the server
+//! decides who is first.
+
+mod script;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use self::script::End;
+use super::error::ScenarioError;
+use super::session::Session;
+use super::stage::Stage;
+use crate::random::Random;
+
+/// How much traffic.
+#[derive(Debug, Clone, Copy)]
+pub struct TrafficOptions {
+    /// Number of sessions.
+    pub sessions: usize,
+    /// Determines what they do.
+    pub seed: u64,
+    /// Longest pause between two statements of a session.
+    pub pause: Duration,
+    /// Each session looks for deadlocks after a time of its own, from 10 ms on, and not after the server's default of a
+    /// second: that is when the server changes the order of a queue, which no scan of `pg_locks` shows.
+    pub reordered: bool,
+}
+
+impl Default for TrafficOptions {
+    fn default() -> Self {
+        Self { sessions: 14, seed: 1, pause: Duration::from_millis(60), reordered: true }
+    }
+}
+
+/// Traffic that goes on until it is stopped or dropped.
+///
+/// The server needs `max_prepared_transactions` of at least the number of sessions, and the stage's user must be a
+/// superuser.
+#[derive(Debug)]
+pub struct Traffic {
+    stage: Stage,
+    shared: Arc<Shared>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    transactions: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Traffic {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When the server refuses a session or the tables.
+    pub async fn start(stage: &Stage, options: TrafficOptions) -> Result<Self, ScenarioError> {
+        stage.run(script::TABLES).await?;
+        let mut traffic = Self { stage: stage.clone(), shared: Arc::default(), tasks: Vec::new() };
+        let mut seeds = Random::new(options.seed);
+        for number in 0..options.sessions {
+            let session = stage.session(&format!("traffic-{number}")).await?;
+            let mut random = Random::new(seeds.next());
+            session.run(&script::settings(&mut random, options.reordered)).await?;
+            let player =
+                Player { session, random, pause: options.pause, shared: Arc::clone(&traffic.shared) };
+            traffic.tasks.push(tokio::spawn(player.play()));
+        }
+        Ok(traffic)
+    }
+
+    /// Transactions that were ended until now, in whatever way.
+    #[must_use]
+    pub fn transactions(&self) -> u64 {
+        self.shared.transactions.load(Ordering::Relaxed)
+    }
+
+    /// Those of them that failed: timeouts, deadlocks.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.shared.failures.load(Ordering::Relaxed)
+    }
+
+    /// Ends the sessions and removes what they made.
+    ///
+    /// # Errors
+    /// When the server is gone or refuses.
+    pub async fn stop(mut self) -> Result<(), ScenarioError> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.stage.end(None).await?;
+        for task in self.tasks.drain(..) {
+            // A session that was ended in the middle of a statement is what was asked for.
+            let _ = task.await;
+        }
+        let gids = format!(
+            "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, '{}')",
+            script::GID
+        );
+        for gid in self.stage.texts(&gids).await? {
+            self.stage.run(&format!("ROLLBACK PREPARED '{gid}'")).await?;
+        }
+        self.stage.run(script::DROP_TABLES).await
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// One session of the traffic.
+struct Player {
+    session: Session,
+    random: Random,
+    pause: Duration,
+    shared: Arc<Shared>,
+}
+
+impl Player {
+    async fn play(mut self) {
+        let mut number = 0_u64;
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            number += 1;
+            let gid = format!("{}{}_{number}", script::GID, self.session.pid());
+            let failed = self.transaction(&gid).await.is_err();
+            // Also what the session holds beyond the transaction; fails when the session was ended.
+            if self.session.run("ROLLBACK; SELECT pg_advisory_unlock_all()").await.is_err() {
+                return;
+            }
+            self.shared.transactions.fetch_add(1, Ordering::Relaxed);
+            self.shared.failures.fetch_add(u64::from(failed), Ordering::Relaxed);
+            self.think().await;
+        }
+    }
+
+    async fn transaction(&mut self, gid: &str) -> Result<(), ScenarioError> {
+        self.session.run("BEGIN").await?;
+        for _ in 0..=self.random.below(5) {
+            let statement = script::statement(&mut self.random);
+            self.session.run(&statement).await?;
+            self.think().await;
+        }
+        match script::end(&mut self.random) {
+            End::Now(statement) => self.session.run(statement).await,
+            End::InTwoPhases(second) => {
+                self.session.run(&format!("PREPARE TRANSACTION '{gid}'")).await?;
+                self.think().await;
+                self.think().await;
+                self.session.run(&format!("{second} '{gid}'")).await
+            }
+        }
+    }
+
+    async fn think(&mut self) {
+        let longest = u64::try_from(self.pause.as_micros()).unwrap_or(u64::MAX);
+        tokio::time::sleep(Duration::from_micros(self.random.below(longest.saturating_add(1)))).await;
+    }
+}

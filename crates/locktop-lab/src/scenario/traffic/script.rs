@@ -1,0 +1,84 @@
+//! What a session of the traffic may do.
+
+use crate::random::Random;
+
+/// How the gids of the traffic's prepared transactions begin.
+pub(super) const GID: &str = "locktop_demo_traffic_";
+
+/// Three tables with few rows, for collisions, and one that is worth a parallel scan.
+pub(super) const TABLES: &str = "
+    DROP TABLE IF EXISTS traffic_1, traffic_2, traffic_3, traffic_scan;
+    CREATE TABLE traffic_1 (id int PRIMARY KEY, n int NOT NULL);
+    CREATE TABLE traffic_2 (LIKE traffic_1 INCLUDING ALL);
+    CREATE TABLE traffic_3 (LIKE traffic_1 INCLUDING ALL);
+    INSERT INTO traffic_1 SELECT id, 0 FROM generate_series(1, 4) id;
+    INSERT INTO traffic_2 TABLE traffic_1;
+    INSERT INTO traffic_3 TABLE traffic_1;
+    CREATE TABLE traffic_scan (id int, filler text) WITH (parallel_workers = 2, fillfactor = 10);
+    INSERT INTO traffic_scan SELECT id, repeat('x', 500) FROM generate_series(1, 60) id;
+    ANALYZE traffic_scan";
+
+/// Removes them.
+pub(super) const DROP_TABLES: &str = "DROP TABLE IF EXISTS traffic_1, traffic_2, traffic_3, traffic_scan";
+
+const TABLE: [&str; 3] = ["traffic_1", "traffic_2", "traffic_3"];
+
+const MODES: [&str; 8] = [
+    "ACCESS SHARE",
+    "ROW SHARE",
+    "ROW EXCLUSIVE",
+    "SHARE UPDATE EXCLUSIVE",
+    "SHARE",
+    "SHARE ROW EXCLUSIVE",
+    "EXCLUSIVE",
+    "ACCESS EXCLUSIVE",
+];
+
+const STRENGTHS: [&str; 4] = ["KEY SHARE", "SHARE", "NO KEY UPDATE", "UPDATE"];
+
+const ADVISORY: [&str; 4] =
+    ["pg_advisory_xact_lock", "pg_advisory_xact_lock_shared", "pg_advisory_lock", "pg_advisory_lock_shared"];
+
+/// The settings of one session: no wait is without end, and each has its own idea of when to look for a deadlock, since
+/// that is when the server changes the order of a queue.
+pub(super) fn settings(random: &mut Random, reordered: bool) -> String {
+    let lock = random.one(&[150, 400, 1_000, 3_000]);
+    let deadlock = if reordered { random.one(&[10, 40, 120, 1_000]) } else { 1_000 };
+    format!(
+        "SET lock_timeout = {lock}; SET deadlock_timeout = {deadlock}; SET parallel_setup_cost = 0;
+         SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 2"
+    )
+}
+
+/// One statement inside a transaction. A later one on the same table is an upgrade, if it is stronger.
+pub(super) fn statement(random: &mut Random) -> String {
+    let (table, row, key) = (random.one(&TABLE), 1 + random.below(4), 1 + random.below(3));
+    match random.below(20) {
+        0..=4 => format!("LOCK TABLE {table} IN {} MODE", random.one(&MODES)),
+        5..=8 => format!("UPDATE {table} SET n = n + 1 WHERE id = {row}"),
+        9..=11 => format!("SELECT n FROM {table} WHERE id = {row} FOR {}", random.one(&STRENGTHS)),
+        12..=15 => format!("SELECT {}({key})", random.one(&ADVISORY)),
+        16 => format!("SELECT {}({key}, {row})", random.one(&ADVISORY)),
+        17 => format!("SELECT count(*) FROM {table}"),
+        18 => "LOCK TABLE traffic_scan IN SHARE UPDATE EXCLUSIVE MODE".to_owned(),
+        _ => "SELECT count(*) FROM traffic_scan WHERE pg_sleep(0.002) IS NOT NULL".to_owned(),
+    }
+}
+
+/// How a transaction ends.
+pub(super) enum End {
+    /// With this statement.
+    Now(&'static str),
+    /// It is prepared, and a while later ended with this statement and its gid.
+    InTwoPhases(&'static str),
+}
+
+/// Chooses.
+pub(super) fn end(random: &mut Random) -> End {
+    match random.below(20) {
+        0..=2 => End::InTwoPhases("COMMIT PREPARED"),
+        3 => End::InTwoPhases("ROLLBACK PREPARED"),
+        4..=6 => End::Now("ROLLBACK"),
+        _ => End::Now("COMMIT"),
+    }
+}

@@ -1,0 +1,70 @@
+//! The work itself: time that passes, with a witness.
+
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval_at};
+
+use super::super::witness::{Record, TICK};
+use crate::workers::{Ends, Payload};
+
+/// How work came to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End<R> {
+    Done,
+    Failed(String),
+    /// It was told to stop.
+    Stopped(R),
+}
+
+/// What the tasks that fail say.
+const ERRORS: [&str; 4] = [
+    "HTTP 503 from the upstream service",
+    "连接超时：无法访问上游服务",
+    "checksum mismatch in row 4711",
+    "disk quota exceeded on /var/exports",
+];
+
+/// Works, giving signs, until it is done or told to stop. Its end is not written down yet.
+///
+/// # Errors
+/// When the witness cannot write: then nobody knows what ran, and the work must not go on.
+pub(super) async fn labor<R>(
+    task: i32,
+    payload: Payload,
+    record: &Record<'_>,
+    stop: impl Future<Output = R>,
+) -> Result<End<R>, String> {
+    let mut signs = interval_at(start() + TICK, TICK);
+    // After a pause one sign is due, not all that were missed.
+    signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let work = async {
+        match payload.ends {
+            Ends::Hangs => std::future::pending().await,
+            Ends::Well | Ends::Fails => {
+                let seconds = payload.seconds.clamp(0.0, 86_400.0);
+                tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+            }
+        }
+    };
+    tokio::pin!(work, stop);
+    loop {
+        tokio::select! {
+            // Whether to stop comes first, the next sign last.
+            biased;
+            reason = &mut stop => return Ok(End::Stopped(reason)),
+            () = &mut work => break,
+            _ = signs.tick() => record.tick().await?,
+        }
+    }
+    let error = usize::try_from(task).ok().and_then(|task| ERRORS.get(task % ERRORS.len()));
+    Ok(match payload.ends {
+        Ends::Fails => End::Failed(error.copied().unwrap_or_default().to_owned()),
+        Ends::Well | Ends::Hangs => End::Done,
+    })
+}
+
+/// The timer's own clock, which is no time of day.
+#[expect(clippy::disallowed_methods, reason = "where an interval of the timer begins")]
+fn start() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}

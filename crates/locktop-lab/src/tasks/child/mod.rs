@@ -1,0 +1,68 @@
+//! A worker process of the demo: `locktop demo-worker NAME`, started by a demo and by nobody else. What to do is the first line of its
+//! standard input; it ends when that does, so that a demo which is killed leaves none behind.
+
+mod labor;
+mod own;
+mod printed;
+
+use std::io::{BufRead, Read};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+
+use crate::contest::leases::child as leases;
+use crate::contest::queue::child as queue;
+use crate::contest::redis_locks::child as redis_locks;
+use crate::workers::{Orders, Part};
+
+/// Longest that it goes on after its standard input has ended.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Works until standard input ends.
+///
+/// # Errors
+/// When nobody says what to do, or the server lets it do nothing.
+pub async fn run() -> Result<(), String> {
+    let (told, orders) = oneshot::channel();
+    let (ended, quit) = watch::channel(false);
+    // A thread of its own: reading may block for as long as the demo lives.
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        let mut line = String::new();
+        let _ = input.read_line(&mut line);
+        let _ = told.send(line);
+        let mut rest = [0; 64];
+        while input.read(&mut rest).is_ok_and(|count| count > 0) {}
+        ended.send_replace(true);
+        std::thread::sleep(SHUTDOWN_TIMEOUT);
+        std::process::exit(0);
+    });
+    let line = orders.await.unwrap_or_default();
+    let orders: Orders = serde_json::from_str(&line).map_err(|_| {
+        "\"locktop demo-worker\" is a part of \"locktop demo\", which starts it and tells it what to do"
+            .to_owned()
+    })?;
+    match &orders.part {
+        Part::Tasks if orders.recipe => Box::pin(printed::run(&orders, quit)).await,
+        Part::Tasks => own::run(&orders, quit).await,
+        Part::Leases { leases, term, seed } => {
+            until(quit, Box::pin(leases::run(&orders, *leases, *term, *seed))).await
+        }
+        Part::Queue => queue::run(&orders, quit).await,
+        Part::Redis { urls, term, seed } => {
+            until(quit, Box::pin(redis_locks::run(&orders, urls, *term, *seed))).await
+        }
+    }
+}
+
+/// Works until it is told to end, and drops what is under way then.
+async fn until(
+    mut quit: watch::Receiver<bool>,
+    work: impl Future<Output = Result<(), String>>,
+) -> Result<(), String> {
+    tokio::select! {
+        outcome = work => outcome,
+        // The sender lives in the thread that ends this process.
+        _ = quit.wait_for(|quit| *quit) => Ok(()),
+    }
+}

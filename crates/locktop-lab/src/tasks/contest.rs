@@ -1,0 +1,178 @@
+//! The tasks as a contest: workers compete for them, they are made due again, and somebody recovers what is left behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Error};
+
+use super::ground::Ground;
+use super::shared::Shared;
+use super::{TasksError, TasksOptions, count, recovery};
+use crate::contest::{Fault, Faults, Found, Game, Place, Runner};
+use crate::scenario::SCHEMA;
+use crate::workers::Part;
+
+/// How often tasks are made due again.
+const REPLAN: Duration = Duration::from_millis(500);
+/// Until a lost server is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Work that is done within this many seconds is let alone.
+const NEARLY_DONE: f64 = 0.3;
+/// A worker is paused only where its task is past its timeout within this many seconds.
+const TIMEOUT: f64 = 8.0;
+/// What befalls workers that are to crash; else one is lost now and then, as in life.
+const CRASHES: [Fault; 12] = {
+    let mut faults = [Fault::Kill; 12];
+    [faults[0], faults[1], faults[2]] = [Fault::Pause, Fault::Pause, Fault::Cut];
+    faults
+};
+/// How many times slower faults come where somebody looks on: he is to see one after the other.
+const SHOWN_PACE: u64 = 2;
+
+#[derive(Debug)]
+pub(super) struct Tasks {
+    shared: Arc<Shared>,
+    runner: Runner,
+    loops: Vec<JoinHandle<()>>,
+}
+
+impl Tasks {
+    /// From now on workers compete and are replaced, tasks are made due, faults happen, and somebody recovers.
+    pub(super) fn begin(place: &Place, shared: Shared) -> Result<Self, TasksError> {
+        let faults = faults(&shared.ground, &shared.options);
+        let runner = Runner::begin(place, "worker", Part::Tasks, shared.options.workers, faults)?;
+        let shared = Arc::new(shared);
+        let loops = vec![
+            tokio::spawn(replan(Arc::clone(&shared))),
+            tokio::spawn(recovery::keep(Arc::clone(&shared))),
+        ];
+        Ok(Self { shared, runner, loops })
+    }
+}
+
+impl Game for Tasks {
+    fn finish(&mut self) -> BoxFuture<'_, ()> {
+        async {
+            for part in self.loops.drain(..) {
+                part.abort();
+                let _ = part.await;
+            }
+            self.runner.finish().await;
+        }
+        .boxed()
+    }
+
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
+        let Shared { ground, options, .. } = &*self.shared;
+        count::found(client, ground, &self.runner, (options.workers, options.tasks)).boxed()
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.loops.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// What befalls the workers, and when.
+fn mishaps(options: &TasksOptions) -> Faults {
+    Faults {
+        kinds: if options.crash { &CRASHES } else { &[Fault::Kill] },
+        paused: 2,
+        gap: if options.crash { (800, 900) } else { (7_000, 5_000) },
+        times: if options.crash && !options.counted { SHOWN_PACE } else { 1 },
+        after: (500, 2_500),
+        // Not in step with the tasks.
+        salt: 0x6368_616f_7321,
+        ..Faults::default()
+    }
+}
+
+/// What a worker is doing is the number of its run with the witnesses.
+fn faults(ground: &Ground, options: &TasksOptions) -> Faults {
+    let witness = format!("{SCHEMA}.witness");
+    let unnoticed = Some(format!("SELECT count(*) FROM {witness} WHERE ended IS NULL AND run = ANY ($1)"));
+    if ground.recipe {
+        return Faults {
+            victims: format!("SELECT worker, run FROM {witness} WHERE ended IS NULL ORDER BY process"),
+            unnoticed,
+            cut: Some(format!(
+                "SELECT pg_terminate_backend(a.pid)
+                   FROM {witness} w
+                   JOIN pg_stat_activity a ON a.datname = current_database() AND a.application_name = w.worker
+                  WHERE w.run = $1"
+            )),
+            ..mishaps(options)
+        };
+    }
+    let schema = ground.schema.quoted();
+    let victims = format!(
+        "SELECT w.worker, w.run
+           FROM {witness} w
+           JOIN {schema}.task_execution_log e ON e.id = w.execution_id AND e.status = 'running'
+           JOIN {schema}.scheduled_tasks t ON t.id = e.task_id
+          CROSS JOIN LATERAL (SELECT extract(epoch FROM clock_timestamp() - e.started_at)::float8 AS age) a
+          WHERE w.ended IS NULL AND (t.payload ->> 'seconds')::float8 - a.age > {NEARLY_DONE}"
+    );
+    Faults {
+        pausable: Some(format!(
+            "{victims} AND extract(epoch FROM t.timeout)::float8 - a.age < {TIMEOUT} ORDER BY w.process"
+        )),
+        victims: format!("{victims} ORDER BY w.process"),
+        lost: Some(format!(
+            "SELECT CASE WHEN e.status <> 'running' THEN e.recovered_by IS NOT NULL END
+               FROM {witness} w JOIN {schema}.task_execution_log e ON e.id = w.execution_id WHERE w.run = $1"
+        )),
+        unnoticed,
+        cut: Some(format!(
+            "SELECT pg_terminate_backend(a.pid)
+               FROM {witness} w
+               JOIN {schema}.task_execution_log e ON e.id = w.execution_id AND e.status = 'running'
+               JOIN pg_stat_activity a ON a.pid = e.backend_pid AND a.backend_start = e.backend_start
+              WHERE w.run = $1"
+        )),
+        ..mishaps(options)
+    }
+}
+
+async fn replan(shared: Arc<Shared>) {
+    loop {
+        if let Some(client) = shared.connect("planner").await {
+            while shared.ground.replan(&client, &shared.plan).await.is_ok() {
+                if !shared.options.counted {
+                    // When this fails, so does the next.
+                    let _ = shared.ground.forget(&client).await;
+                }
+                tokio::time::sleep(REPLAN).await;
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contest::Mishap;
+    use crate::random::Random;
+
+    #[test]
+    fn a_minute_of_crashes_has_twenty_kills_and_some_stops() {
+        let options = TasksOptions { crash: true, counted: true, ..TasksOptions::new("locktop".into()) };
+        let faults = mishaps(&options);
+        for seed in 0..200 {
+            let mut random = Random::new(seed ^ faults.salt);
+            let (mut at, mut kills, mut pauses) = (0, 0, 0);
+            while at < 55_000 {
+                let Mishap { gap, fault, .. } = faults.next(&mut random);
+                at += gap;
+                kills += u32::from(fault == Fault::Kill);
+                pauses += u32::from(fault == Fault::Pause);
+            }
+            assert!(kills >= 20 && pauses >= 1, "{seed}: {kills} kills, {pauses} pauses");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The recovery that goes on beside the workers, as somebody's cron job would do it; where somebody looks on, he has half a minute to do
+//! it himself first. Orphans always; whoever is past the timeout is
+//! ended where workers are stopped, since one that stands still never ends by itself, and every few seconds where work hangs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use super::shared::Shared;
+use locktop_base::Timestamp;
+use locktop_base::clock;
+use locktop_tasks::actor::Actor;
+use locktop_tasks::recovery::{self, Order, Request, RunState, Running, Selection};
+
+/// Between two looks: long enough for an orphan to be seen on a screen, and less where there are many.
+const EVERY: Duration = Duration::from_millis(2_500);
+const EVERY_CRASH: Duration = Duration::from_secs(1);
+/// How long hung work may be looked at before it is ended.
+const INDULGENCE: Duration = Duration::from_secs(8);
+/// Until a lost server is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long to wait for a session that was told to end.
+const WAIT: Duration = Duration::from_secs(5);
+/// The recipe's time-out in minutes, before it is scaled: its function counts whole ones.
+const RECIPE_MINUTES: f64 = 30.0;
+
+/// Goes on for as long as it is let.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    loop {
+        if let Some(client) = shared.connect("recovery").await {
+            if shared.ground.recipe {
+                after_recipe(&shared, &client).await;
+            } else {
+                own(&shared, &client).await;
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Until the connection is lost.
+async fn own(shared: &Shared, client: &Client) {
+    let order = Order {
+        actor: Actor::of_process("locktop demo", shared.ground.info.user()),
+        reason: None,
+        wait: WAIT,
+    };
+    let mut ended = clock::monotonic();
+    while !client.is_closed() {
+        let terminate = shared.options.crash || (shared.options.stall && ended.elapsed() >= INDULGENCE);
+        shared.options.audience.done().await;
+        recover(shared, client, &order, Selection::Orphans, false).await;
+        if terminate {
+            ended = clock::monotonic();
+            recover(shared, client, &order, Selection::Longer(None), true).await;
+        }
+        tokio::time::sleep(if shared.options.crash { EVERY_CRASH } else { EVERY }).await;
+    }
+}
+
+/// One look and what follows from it. What is refused or lost is seen again at the next look.
+async fn recover(shared: &Shared, client: &Client, order: &Order, select: Selection, terminate: bool) {
+    let request = Request { select, task: None, terminate };
+    if let Ok(mut plan) = recovery::plan(client, &shared.ground.schema, &request).await {
+        let (left, now) = (shared.options.left(), plan.taken_at);
+        plan.rows
+            .retain(|row| trouble_for(&row.seen, now) >= left + if terminate { 0.0 } else { plan.grace });
+        recovery::execute(client, &shared.ground.schema, &plan, order, |_| {}).await;
+    }
+}
+
+/// For how many seconds an execution has been in trouble, at the most: past its time, or without a sign of life.
+fn trouble_for(seen: &Running, now: Timestamp) -> f64 {
+    if seen.state == RunState::Slow {
+        return seen.run_seconds.zip(seen.timeout_seconds).map_or(0.0, |(run, limit)| run - limit);
+    }
+    seen.last_seen_at().map_or(f64::INFINITY, |at| (now - at).as_seconds_f64())
+}
+
+/// By the function of the recipe.
+async fn after_recipe(shared: &Shared, client: &Client) {
+    let minutes = shared.plan.scaled(RECIPE_MINUTES).round();
+    let sql = format!("SELECT count(*) FROM check_and_recover_timeout_tasks({minutes})");
+    while client.execute(&sql, &[]).await.is_ok() || !client.is_closed() {
+        tokio::time::sleep(EVERY).await;
+    }
+}

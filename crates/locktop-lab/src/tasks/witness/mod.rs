@@ -1,0 +1,38 @@
+//! Witnesses: what ran when, as those who ran it say. Each worker writes it on a connection that has nothing to do with its lock,
+//! before, during and after the work. The log of executions cannot tell: a recovery closes a row there while the work
+//! goes on, and then no two rows ever overlap.
+
+mod evidence;
+mod interval;
+mod record;
+
+pub(super) use evidence::{ACCEPTED, Evidence, REFUSED, Verdict};
+pub(super) use record::{Record, Witness};
+
+use std::time::Duration;
+
+use crate::scenario::SCHEMA;
+
+/// From one sign of work to the next.
+pub(super) const TICK: Duration = Duration::from_millis(100);
+
+/// The table. A run is a row; `process` is the demo's own number of the process.
+pub(super) fn table() -> String {
+    format!(
+        "CREATE TABLE {SCHEMA}.witness (
+             run bigserial PRIMARY KEY,
+             task_id integer NOT NULL,
+             execution_id bigint,
+             worker text NOT NULL,
+             process integer NOT NULL,
+             pid integer NOT NULL,
+             began timestamptz NOT NULL DEFAULT clock_timestamp(),
+             before_last timestamptz,
+             last timestamptz NOT NULL DEFAULT clock_timestamp(),
+             ended timestamptz,
+             outcome text
+         ) WITH (fillfactor = 60);
+         COMMENT ON TABLE {SCHEMA}.witness IS
+             'What ran when, as the workers themselves say: on another connection than their lock''s, before, during and after'"
+    )
+}

@@ -1,0 +1,51 @@
+//! What can go wrong with the tasks of a demo.
+
+use std::io;
+
+use crate::redis::RedisServerError;
+use locktop_tasks::schema::SchemaError;
+use pg_connect::error::ConnectError;
+
+/// Why the tasks of a demo cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum TasksError {
+    /// No connection.
+    #[error("cannot connect for the demo's tasks: {0}")]
+    Connect(#[from] ConnectError),
+    /// The tables and functions.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// Somebody's schema is there.
+    #[error(
+        "there is a schema {0} already, which the demo would make and remove: another demo runs here, or one was killed; \
+         \"locktop schema drop --schema {0}\" removes what is left of it"
+    )]
+    Exists(String),
+    /// The server refuses.
+    #[error("the server refuses what the demo's tasks need ({what}): {message}")]
+    Server {
+        /// What for.
+        what: &'static str,
+        /// Its words.
+        message: String,
+    },
+    /// A worker process.
+    #[error("cannot start a worker process: {0}")]
+    Worker(#[from] io::Error),
+    /// The servers of Redis.
+    #[error(transparent)]
+    Redis(#[from] RedisServerError),
+    /// A recipe that lacks something.
+    #[error("the recipe cannot be used: {0}")]
+    Recipe(String),
+}
+
+impl TasksError {
+    /// For `map_err`.
+    pub(crate) fn server(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Self {
+        move |error| {
+            let message = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
+            Self::Server { what, message }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The worker processes: started, watched, replaced when they end, and ended.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+
+use super::orders::Orders;
+use crate::process::{Paused, Process};
+use locktop_base::clock;
+
+/// A worker that ended by itself is replaced after this long, so that one that cannot start does not start all the time.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// All places for workers, and who has them.
+#[derive(Debug)]
+pub(crate) struct WorkerPool {
+    program: PathBuf,
+    orders: Orders,
+    places: Vec<Place>,
+    started: i32,
+    /// How many ended without being told to.
+    pub(crate) lost: u64,
+    /// What the first of these said.
+    pub(crate) complaint: Option<String>,
+}
+
+/// Where one worker after the other works.
+#[derive(Debug)]
+struct Place {
+    /// How many were there before.
+    generation: u32,
+    worker: Option<Worker>,
+    /// Not to be filled before.
+    not_before: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    child: Process,
+    name: String,
+    /// Its number, of all processes of the pool.
+    number: i32,
+    paused: Option<Paused>,
+    killed: bool,
+}
+
+impl WorkerPool {
+    /// A pool with places for so many workers; [`Self::fill`] starts them.
+    pub(crate) fn new(program: PathBuf, orders: Orders, workers: usize) -> Self {
+        let place = || Place { generation: 0, worker: None, not_before: None };
+        Self {
+            program,
+            orders,
+            places: std::iter::repeat_with(place).take(workers).collect(),
+            started: 0,
+            lost: 0,
+            complaint: None,
+        }
+    }
+
+    /// Starts a worker at each place where there is none, and notes those that have ended.
+    pub(crate) fn fill(&mut self) -> io::Result<()> {
+        for index in 0..self.places.len() {
+            self.reap(index);
+            let now = clock::monotonic();
+            let Some(place) = self.places.get(index) else { continue };
+            if place.worker.is_none() && place.not_before.is_none_or(|at| at <= now) {
+                self.start(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, index: usize) -> io::Result<()> {
+        self.started += 1;
+        let Some(place) = self.places.get_mut(index) else { return Ok(()) };
+        let number = index + 1;
+        let name = match place.generation {
+            0 => format!("{}-{number}", self.orders.worker),
+            generation => format!("{}-{number}.{generation}", self.orders.worker),
+        };
+        place.generation += 1;
+        let orders = Orders { worker: name.clone(), process: self.started, ..self.orders.clone() };
+        let mut command = Command::new(&self.program);
+        command.arg("demo-worker").arg(&name);
+        let mut child = Process::start(&mut command)?;
+        // One that has ended already is found so later.
+        let _ = child.tell(&serde_json::to_string(&orders).map_err(io::Error::other)?);
+        place.worker = Some(Worker { child, name, number: self.started, paused: None, killed: false });
+        Ok(())
+    }
+
+    /// Takes leave of a worker that has ended.
+    fn reap(&mut self, index: usize) {
+        let Some(place) = self.places.get_mut(index) else { return };
+        let Some(worker) = place.worker.as_mut() else { return };
+        let Some(status) = worker.child.status() else { return };
+        if !worker.killed {
+            self.lost += 1;
+            place.not_before = Some(clock::monotonic() + PAUSE);
+            let said = worker.child.said();
+            let said = said.lines().next_back().unwrap_or_default();
+            self.complaint.get_or_insert_with(|| format!("a worker ended by itself ({status}): {said}"));
+        }
+        place.worker = None;
+    }
+
+    fn workers(&mut self) -> impl Iterator<Item = &mut Worker> {
+        self.places.iter_mut().filter_map(|place| place.worker.as_mut())
+    }
+
+    fn find(&mut self, number: i32) -> Option<&mut Worker> {
+        self.workers().find(|worker| worker.number == number && !worker.killed)
+    }
+
+    /// The number of the process that works under this name. One that stands still does not.
+    pub(crate) fn at_work(&mut self, name: &str) -> Option<i32> {
+        let found = self.workers().find(|worker| worker.name == name)?;
+        (found.paused.is_none() && !found.killed).then_some(found.number)
+    }
+
+    /// How many processes were started.
+    pub(crate) fn started(&self) -> u64 {
+        u64::try_from(self.started).unwrap_or_default()
+    }
+
+    /// Kills a worker with SIGKILL; false when it has ended by now.
+    pub(crate) fn kill(&mut self, number: i32) -> bool {
+        let Some(worker) = self.find(number) else { return false };
+        if worker.child.status().is_some() {
+            return false;
+        }
+        worker.killed = true;
+        worker.child.kill()
+    }
+
+    /// Stops a worker with SIGSTOP.
+    pub(crate) fn pause(&mut self, number: i32) -> Option<Pid> {
+        let worker = self.find(number)?;
+        let pid = worker.child.pid()?;
+        worker.paused = Some(Paused::new(pid).ok()?);
+        Some(pid)
+    }
+
+    /// Wakes a worker with SIGCONT.
+    pub(crate) fn wake(&mut self, number: i32) {
+        if let Some(worker) = self.find(number) {
+            worker.paused = None;
+        }
+    }
+
+    /// Wakes all.
+    pub(crate) fn wake_all(&mut self) {
+        self.workers().for_each(|worker| worker.paused = None);
+    }
+
+    /// Wakes all, and tells them to end.
+    pub(crate) fn dismiss(&mut self) {
+        self.wake_all();
+        self.workers().for_each(|worker| worker.child.dismiss());
+    }
+
+    /// Whether all have ended.
+    pub(crate) fn is_gone(&mut self) -> bool {
+        self.workers().all(|worker| worker.child.status().is_some())
+    }
+
+    /// Kills what is left.
+    pub(crate) fn end(&mut self) {
+        self.wake_all();
+        for worker in self.workers() {
+            worker.child.kill();
+            worker.child.wait();
+        }
+    }
+}
+
+impl Drop for WorkerPool {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,85 @@
+//! Why there is no plan.
+
+use super::grants::{Need, grants};
+use crate::message::Unanswered;
+use crate::schema::SchemaName;
+
+/// Why there is no plan. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecoverError {
+    /// A standby does not see the primary's locks.
+    #[error("on a standby nothing can be recovered, and it cannot be told who runs: connect to the primary")]
+    Standby,
+    /// No schema of ours of this name.
+    #[error("there is no schema {} of locktop in this database{}", .schema.quoted(), remedy(.others, .printed))]
+    NoSchema {
+        /// The name.
+        schema: SchemaName,
+        /// Schemas of ours with other names.
+        others: Vec<String>,
+        /// Schemas with task tables that are not ours.
+        printed: Vec<String>,
+    },
+    /// A schema of this name that we did not make.
+    #[error("the schema {} was not made by locktop{}", .schema.quoted(), remedy(.others, .printed))]
+    Foreign {
+        /// The name.
+        schema: SchemaName,
+        /// Schemas of ours with other names.
+        others: Vec<String>,
+        /// Schemas with task tables that are not ours.
+        printed: Vec<String>,
+    },
+    /// An older one.
+    #[error("the schema {} is too old for this: \"locktop schema install\" upgrades it", .0.quoted())]
+    Old(SchemaName),
+    /// No task has the name that was given.
+    #[error("there is no task \"{name}\" in the schema {}", .schema.quoted())]
+    NoTask {
+        /// The schema.
+        schema: SchemaName,
+        /// The name.
+        name: String,
+    },
+    /// The role may not look.
+    #[error("{message}; what the role needs: {grants}")]
+    Forbidden {
+        /// The server's words.
+        message: String,
+        /// The statements that would help.
+        grants: String,
+    },
+    /// The server refuses for another reason, or is gone.
+    #[error("{0}")]
+    Server(String),
+    /// What the server sent cannot be read.
+    #[error("an execution cannot be read: {0}")]
+    Unreadable(String),
+}
+
+impl RecoverError {
+    pub(super) fn of(error: &Unanswered, schema: &SchemaName, role: &str, need: Need) -> Self {
+        match error {
+            Unanswered::Refused { code, .. } if code == super::grants::FORBIDDEN => {
+                Self::Forbidden { message: error.to_string(), grants: grants(schema, role, need).join("; ") }
+            }
+            _ => Self::Server(error.to_string()),
+        }
+    }
+}
+
+/// What to do where the schema is not ours.
+fn remedy(others: &[String], printed: &[String]) -> String {
+    if let [name, ..] = others {
+        let more = if others.len() > 1 { " among others" } else { "" };
+        return format!(": there is one named \"{name}\"{more} (--schema)");
+    }
+    let mut text = ": \"locktop schema install\" makes one".to_owned();
+    if let [name, ..] = printed {
+        text.push_str("; for the tables in \"");
+        text.push_str(name);
+        text.push_str("\" use --schema ");
+        text.push_str(name);
+    }
+    text
+}

@@ -1,0 +1,206 @@
+//! Carrying a plan out.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio_postgres::Client;
+
+use super::grants::{FORBIDDEN, Need, grants};
+use super::order::Order;
+use super::outcome::{RecoveryOutcome, RecoveryResult};
+use super::plan::{Planned, RecoveryPlan, Step};
+use super::running::Running;
+use super::sql;
+use crate::message::{Access, Unanswered, send};
+use crate::schema::Schema;
+use locktop_base::Timestamp;
+use locktop_base::clock;
+
+/// Between two looks whether a key is free.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What `recover_seen_execution` and `ask_seen_termination` answer.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    outcome: String,
+    detail: Option<String>,
+    holder_pid: Option<i32>,
+    next_run_at: Option<Timestamp>,
+    audit_id: Option<i64>,
+}
+
+/// Carries a plan out, one execution after the other; one result for each row of it, those left alone included. `told` hears each as it
+/// comes. Once it is not known what came of one, such as when the connection
+/// is lost, the rest is not tried.
+pub async fn execute(
+    client: &Client,
+    schema: impl Into<Schema>,
+    plan: &RecoveryPlan,
+    order: &Order,
+    mut told: impl FnMut(&RecoveryResult),
+) -> Vec<RecoveryResult> {
+    let schema = &schema.into();
+    let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
+    for row in &plan.rows {
+        let result = if in_doubt(&results) && row.acts() {
+            not_tried(row)
+        } else {
+            execute_one(client, schema, plan, row, order).await
+        };
+        told(&result);
+        results.push(result);
+    }
+    results
+}
+
+/// Whether it is not known what came of one: then the rest is not tried.
+#[must_use]
+pub fn in_doubt(results: &[RecoveryResult]) -> bool {
+    results.iter().any(|result| result.outcome == RecoveryOutcome::Uncertain)
+}
+
+/// The result of what is not tried after that.
+#[must_use]
+pub fn not_tried(row: &Planned) -> RecoveryResult {
+    let why = "not tried: what came of another one is not known";
+    RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::NotTried, why)
+}
+
+/// Does what a plan says to one execution.
+pub async fn execute_one(
+    client: &Client,
+    schema: &Schema,
+    plan: &RecoveryPlan,
+    row: &Planned,
+    order: &Order,
+) -> RecoveryResult {
+    let one = One { client, schema, plan, seen: &row.seen, order };
+    match row.step {
+        Step::Leave(_) => one.result(RecoveryOutcome::LeftAlone, row.effect(plan.grace)),
+        Step::Recover => one.recover(true).await,
+        Step::Terminate { pid, start } => {
+            let result = one.terminate_and_recover(pid, start).await;
+            let also_ended = if result.ended_pid.is_some() { row.also_ended.clone() } else { Vec::new() };
+            RecoveryResult { also_ended, ..result }
+        }
+    }
+}
+
+/// One execution.
+struct One<'a> {
+    client: &'a Client,
+    schema: &'a Schema,
+    plan: &'a RecoveryPlan,
+    seen: &'a Running,
+    order: &'a Order,
+}
+
+impl One<'_> {
+    fn result(&self, outcome: RecoveryOutcome, detail: impl Into<String>) -> RecoveryResult {
+        RecoveryResult::new(self.seen.execution_id, outcome, detail)
+    }
+
+    /// Closes the execution.
+    async fn recover(&self, quiet: bool) -> RecoveryResult {
+        match self.answer(sql::recover(self.schema, self.plan, self.seen, self.order, quiet)).await {
+            Ok(answer) => self.told(answer),
+            Err(error) => self.unanswered(&error, Need::Recover),
+        }
+    }
+
+    /// Ends the holder of the key, waits until it is free, and closes the execution.
+    async fn terminate_and_recover(&self, pid: i32, start: Timestamp) -> RecoveryResult {
+        let asked = self.answer(sql::ask(self.schema, self.seen, (pid, start), self.order)).await;
+        let audit_id = match asked {
+            Ok(Answer { outcome, audit_id: Some(audit_id), .. }) if outcome == "asked" => audit_id,
+            // It went by itself.
+            Ok(answer) if answer.outcome == "free" => return self.recover(false).await,
+            Ok(answer) => return self.told(answer),
+            Err(error) => return self.unanswered(&error, Need::Terminate),
+        };
+        let ended = send(self.client, Access::ReadWrite, &sql::terminate(self.schema, audit_id)).await;
+        let ended_pid = match ended {
+            Ok(rows) => (rows.first().map(String::as_str) == Some("t")).then_some(pid),
+            Err(error) => {
+                let result = self.unanswered(&error, Need::Terminate);
+                return RecoveryResult { audit_id: Some(audit_id), ..result };
+            }
+        };
+        let waited = if ended_pid.is_some() { self.wait(pid).await } else { Ok(true) };
+        let result = match waited {
+            Ok(true) => self.recover(false).await,
+            Ok(false) => {
+                let waited = locktop_base::text::duration(self.order.wait.as_secs_f64());
+                let detail = format!("pid {pid} was told to end, and still holds its key after {waited}");
+                RecoveryResult { holder_pid: Some(pid), ..self.result(RecoveryOutcome::Held, detail) }
+            }
+            Err(error) => self.unanswered(&error, Need::Terminate),
+        };
+        let detail = match ended_pid {
+            Some(pid) if result.outcome != RecoveryOutcome::Held => {
+                format!("pid {pid} was told to end; {}", result.detail)
+            }
+            Some(_) => result.detail,
+            None => format!("pid {pid} was not ended, since it no longer held the key; {}", result.detail),
+        };
+        RecoveryResult { detail, ended_pid, audit_id: Some(audit_id), ..result }
+    }
+
+    /// Whether a process gave the key back in time. Looks without locking: its last words may need the row.
+    async fn wait(&self, pid: i32) -> Result<bool, Unanswered> {
+        let Some(key) = self.seen.lock_id else { return Ok(true) };
+        let start = clock::monotonic();
+        loop {
+            let rows = send(self.client, Access::ReadOnly, &sql::holds(self.schema, key, pid)).await?;
+            if rows.first().map(String::as_str) != Some("t") {
+                return Ok(true);
+            }
+            let left = self.order.wait.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            tokio::time::sleep(PAUSE.min(left)).await;
+        }
+    }
+
+    async fn answer(&self, sql: String) -> Result<Answer, Unanswered> {
+        let rows = send(self.client, Access::ReadWrite, &sql).await?;
+        serde_json::from_str(rows.first().map_or("", String::as_str))
+            .map_err(|error| Unanswered::Unread(error.to_string()))
+    }
+
+    fn told(&self, answer: Answer) -> RecoveryResult {
+        let detail = answer.detail.unwrap_or_default();
+        let Some(outcome) = RecoveryOutcome::parse(&answer.outcome) else {
+            return self.result(
+                RecoveryOutcome::Uncertain,
+                format!("the server answers \"{}\": {detail}", answer.outcome),
+            );
+        };
+        let result = self.result(outcome, detail);
+        RecoveryResult { holder_pid: answer.holder_pid, next_run_at: answer.next_run_at, ..result }
+    }
+
+    fn unanswered(&self, error: &Unanswered, need: Need) -> RecoveryResult {
+        match error.code() {
+            None => {
+                let known = match error {
+                    Unanswered::Unread(_) => "the server did something, and what",
+                    _ => "whether it was done",
+                };
+                let detail = format!("{error}: {known} is not known");
+                self.result(RecoveryOutcome::Uncertain, detail)
+            }
+            Some(FORBIDDEN) => {
+                let role = &self.order.actor.role;
+                let grants = grants(&self.schema.name, role, need).join("; ");
+                self.result(RecoveryOutcome::Forbidden, format!("{error}; what the role needs: {grants}"))
+            }
+            // lock_not_available
+            Some("55P03") => {
+                self.result(RecoveryOutcome::Locked, format!("somebody has its task locked: {error}"))
+            }
+            Some(_) => self.result(RecoveryOutcome::Failed, error.to_string()),
+        }
+    }
+}

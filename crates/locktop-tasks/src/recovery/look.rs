@@ -1,0 +1,90 @@
+//! Looking before acting.
+
+use serde::Deserialize;
+use tokio_postgres::Client;
+
+use super::error::RecoverError;
+use super::grants::Need;
+use super::plan::{RecoveryPlan, Request};
+use super::running::Running;
+use super::sql;
+use crate::message::{Access, send};
+use crate::schema::Schema;
+use locktop_base::Timestamp;
+
+/// Where we are.
+#[derive(Debug, Deserialize)]
+struct Place {
+    taken_at: Timestamp,
+    in_recovery: bool,
+    role: String,
+    found: Found,
+    other_schemas: Vec<String>,
+    printed_schemas: Vec<String>,
+}
+
+/// What the schema is.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Found {
+    Absent,
+    Foreign,
+    Old,
+    Ours,
+}
+
+/// A row, and the grace, which is the same in all.
+#[derive(Debug, Deserialize)]
+struct Row {
+    #[serde(flatten)]
+    running: Running,
+    grace_seconds: f64,
+}
+
+/// Looks at what runs and makes a plan. Locks nothing, and changes nothing.
+///
+/// # Errors
+/// When this is a standby, the schema is not there or not ours, the role may not look, or the server refuses.
+pub async fn plan(
+    client: &Client,
+    schema: impl Into<Schema>,
+    request: &Request,
+) -> Result<RecoveryPlan, RecoverError> {
+    let schema = &schema.into();
+    let rows = send(client, Access::ReadOnly, &sql::look(schema)).await;
+    let rows = rows.map_err(|error| RecoverError::Server(error.to_string()))?;
+    let place: Place = parse(rows.first().map_or("", String::as_str))?;
+    let Place { taken_at, role, other_schemas: others, printed_schemas: printed, .. } = place;
+    if place.in_recovery {
+        return Err(RecoverError::Standby);
+    }
+    let name = schema.name.clone();
+    match place.found {
+        Found::Absent => return Err(RecoverError::NoSchema { schema: name, others, printed }),
+        Found::Foreign => return Err(RecoverError::Foreign { schema: name, others, printed }),
+        Found::Old => return Err(RecoverError::Old(name)),
+        Found::Ours => {}
+    }
+    let forbidden = |error| RecoverError::of(&error, &schema.name, &role, Need::Plan);
+    if let Some(name) = &request.task {
+        let found = send(client, Access::ReadOnly, &sql::has_task(schema, name)).await.map_err(forbidden)?;
+        if found.is_empty() {
+            return Err(RecoverError::NoTask { schema: schema.name.clone(), name: name.clone() });
+        }
+    }
+    let rows = send(client, Access::ReadOnly, &sql::running(schema)).await.map_err(forbidden)?;
+    let rows = rows.iter().map(|row| parse::<Row>(row)).collect::<Result<Vec<_>, _>>()?;
+    let grace = if let Some(row) = rows.first() {
+        row.grace_seconds
+    } else {
+        let rows = send(client, Access::ReadOnly, &sql::grace(schema)).await.map_err(forbidden)?;
+        parse(rows.first().map_or("", String::as_str))?
+    };
+    let running: Vec<Running> = rows.into_iter().map(|row| row.running).collect();
+    Ok(RecoveryPlan::of(schema.name.as_str(), taken_at, grace, &running, request))
+}
+
+/// Reads an object of the server's.
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, RecoverError> {
+    serde_json::from_str(text).map_err(|error| RecoverError::Unreadable(error.to_string()))
+}

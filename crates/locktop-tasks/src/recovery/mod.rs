@@ -1,0 +1,31 @@
+//! Recovery of executions whose session is gone, and on demand of those whose session is stuck.
+//!
+//! [`plan`] looks and locks nothing. [`execute`] carries a plan out, each execution alone, each step a transaction of its own:
+//! 1. where the holder of a key is to be ended, "asked" is committed to the audit, then the server ends that session if it is still
+//!    the one that was seen and still holds the key, then we wait for the key;
+//! 2. the server closes the execution if it is still the one that was seen and nobody holds its key.
+//!
+//! Dropping a future in the middle leaves nothing half done: what was sent happens whole or not at all.
+
+mod error;
+mod execute;
+mod grants;
+mod look;
+mod order;
+mod outcome;
+mod plan;
+mod running;
+mod session;
+mod sql;
+#[cfg(test)]
+mod tests;
+
+pub use error::RecoverError;
+pub use execute::{execute, execute_one, in_doubt, not_tried};
+pub use grants::{Need, grants, record_grants};
+pub use look::plan;
+pub use order::Order;
+pub use outcome::{RecoveryOutcome, RecoveryResult};
+pub use plan::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
+pub use running::{RunState, Running};
+pub use session::AlsoEnded;

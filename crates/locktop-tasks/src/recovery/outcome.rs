@@ -1,0 +1,146 @@
+//! What came of a recovery.
+
+use serde::{Deserialize, Serialize};
+
+use super::session::AlsoEnded;
+use locktop_base::Timestamp;
+
+/// What came of one execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryOutcome {
+    /// Failed in the log; its task is due again.
+    Recovered,
+    /// Failed in the log; it was the last attempt.
+    GaveUp,
+    /// It had ended by itself, or somebody else had recovered it.
+    NotRunning,
+    /// The plan leaves it alone.
+    LeftAlone,
+    /// There is no such execution any more.
+    NotFound,
+    /// It is not what was planned for: another worker or session, or a sign of life since.
+    Changed,
+    /// Somebody has its row or its task locked.
+    Locked,
+    /// Somebody holds its key.
+    Held,
+    /// Our own session holds its key.
+    HeldByUs,
+    /// A prepared transaction holds its key.
+    Prepared,
+    /// Several hold its key in shared mode.
+    Shared,
+    /// The server cannot tell whether it runs.
+    Unknown,
+    /// It is within its timeout.
+    NotSlow,
+    /// When the holder's session began is hidden from this role.
+    Hidden,
+    /// The role may not.
+    Forbidden,
+    /// The server refused for another reason. Nothing was done.
+    Failed,
+    /// The connection was lost in the middle, or there was no answer in time or none that makes sense: what was done is not known.
+    Uncertain,
+    /// Not tried, since it is not known what came of one before.
+    NotTried,
+}
+
+impl RecoveryOutcome {
+    /// Reads the server's word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "recovered" => Self::Recovered,
+            "gave_up" => Self::GaveUp,
+            "not_running" => Self::NotRunning,
+            "not_found" => Self::NotFound,
+            "changed" => Self::Changed,
+            "locked" => Self::Locked,
+            "held" => Self::Held,
+            "held_by_us" => Self::HeldByUs,
+            "prepared" => Self::Prepared,
+            "shared" => Self::Shared,
+            "unknown" => Self::Unknown,
+            "not_slow" => Self::NotSlow,
+            "hidden" => Self::Hidden,
+            _ => return None,
+        })
+    }
+
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Recovered => "recovered",
+            Self::GaveUp => "gave_up",
+            Self::NotRunning => "not_running",
+            Self::LeftAlone => "left_alone",
+            Self::NotFound => "not_found",
+            Self::Changed => "changed",
+            Self::Locked => "locked",
+            Self::Held => "held",
+            Self::HeldByUs => "held_by_us",
+            Self::Prepared => "prepared",
+            Self::Shared => "shared",
+            Self::Unknown => "unknown",
+            Self::NotSlow => "not_slow",
+            Self::Hidden => "hidden",
+            Self::Forbidden => "forbidden",
+            Self::Failed => "failed",
+            Self::Uncertain => "uncertain",
+            Self::NotTried => "not_tried",
+        }
+    }
+
+    /// Whether we closed it.
+    #[must_use]
+    pub const fn is_recovered(self) -> bool {
+        matches!(self, Self::Recovered | Self::GaveUp)
+    }
+
+    /// Whether there is nothing left to recover: by our hand or another's.
+    #[must_use]
+    pub const fn is_settled(self) -> bool {
+        matches!(self, Self::Recovered | Self::GaveUp | Self::NotRunning)
+    }
+}
+
+/// What came of one execution, and what the server said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryResult {
+    /// The execution.
+    pub execution_id: i64,
+    /// What came of it.
+    pub outcome: RecoveryOutcome,
+    /// What was observed, or why not; text of the server may be in it.
+    pub detail: String,
+    /// Who stands in the way.
+    pub holder_pid: Option<i32>,
+    /// The process that was told to end.
+    pub ended_pid: Option<i32>,
+    /// What was seen to run in its session too; nothing where it was not told to end, or not by us.
+    pub also_ended: Vec<AlsoEnded>,
+    /// The row of `locktop_audit` that asked for that.
+    pub audit_id: Option<i64>,
+    /// When the task runs next.
+    pub next_run_at: Option<Timestamp>,
+}
+
+impl RecoveryResult {
+    /// A result without more than words.
+    #[must_use]
+    pub fn new(execution_id: i64, outcome: RecoveryOutcome, detail: impl Into<String>) -> Self {
+        Self {
+            execution_id,
+            outcome,
+            detail: detail.into(),
+            holder_pid: None,
+            ended_pid: None,
+            also_ended: Vec::new(),
+            audit_id: None,
+            next_run_at: None,
+        }
+    }
+}

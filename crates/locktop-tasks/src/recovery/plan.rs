@@ -1,0 +1,322 @@
+//! Which executions a recovery takes, and what it does to each.
+
+use serde::{Deserialize, Serialize};
+
+use super::running::{RunState, Running};
+use super::session::{self, AlsoEnded, Session};
+use locktop_base::Timestamp;
+use locktop_base::text::duration;
+
+/// Which executions are wanted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Selection {
+    /// Those whose session is gone.
+    Orphans,
+    /// Those that have run for longer than so many seconds; none: than their own timeout.
+    Longer(Option<f64>),
+    /// These.
+    Executions(Vec<i64>),
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Which executions.
+    pub select: Selection,
+    /// Of the task with this name alone.
+    pub task: Option<String>,
+    /// Whether the session that holds the key of a slow one is ended.
+    pub terminate: bool,
+}
+
+/// What is done to one execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// It is failed in the log, and its task due again or given up.
+    Recover,
+    /// The session that holds its key is ended first.
+    Terminate {
+        /// Its process.
+        pid: i32,
+        /// When it began.
+        start: Timestamp,
+    },
+    /// Nothing.
+    Leave(Reason),
+}
+
+/// Why an execution is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its key is not the task's, so a free one says nothing.
+    Unknown,
+    /// Its key is free, and its last sign of life or the server's start is within the grace.
+    Settling,
+    /// It runs, within its own timeout.
+    InTime,
+    /// It runs, past its timeout, and nobody asked to end it.
+    Held,
+    /// A prepared transaction holds its key.
+    Prepared,
+    /// A session holds its key that is not the one in the log.
+    Stranger,
+    /// When the session began that holds its key is hidden from this role.
+    Hidden,
+    /// It would be left alone, but its session is ended for another execution.
+    SessionEnds,
+}
+
+/// An execution and what is done to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The execution as it was seen.
+    pub seen: Running,
+    /// What is done.
+    pub step: Step,
+    /// What else ends with the session that is ended, and is not recovered by this plan.
+    pub also_ended: Vec<AlsoEnded>,
+    /// In words what is done, or why nothing is, where the tables are not of our schema: what is counted in them nobody knows. None in
+    /// ours.
+    #[serde(skip)]
+    pub foreign_effect: Option<String>,
+}
+
+/// Executions that are not what was asked for, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Others {
+    /// Their key is free, and their last sign of life or the server's start is within the grace.
+    pub settling: u32,
+    /// Past their timeout, and their key is held.
+    pub slow: u32,
+    /// Their key is not the task's.
+    pub unknown: u32,
+}
+
+/// What a recovery is going to do. It is good for as long as everything stays as it was seen: whoever carries it out has the
+/// server compare, in the statement that acts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryPlan {
+    /// Where the tables are.
+    pub schema: String,
+    /// When it was seen, on the server's clock.
+    pub taken_at: Timestamp,
+    /// How long ago the last sign of life of an execution has to be whose key is free, in seconds.
+    pub grace: f64,
+    /// The executions, the oldest first.
+    pub rows: Vec<Planned>,
+    /// What is not among them.
+    pub others: Others,
+}
+
+impl RecoveryPlan {
+    /// Makes a plan of what runs by the log.
+    #[must_use]
+    pub fn of(schema: &str, taken_at: Timestamp, grace: f64, running: &[Running], request: &Request) -> Self {
+        let mut plan =
+            Self { schema: schema.to_owned(), taken_at, grace, rows: Vec::new(), others: Others::default() };
+        for seen in running {
+            if request.task.as_ref().is_some_and(|name| *name != seen.task_name) {
+                continue;
+            }
+            if request.select.takes(seen) {
+                let step = step(seen, request.terminate);
+                plan.rows.push(Planned {
+                    seen: seen.clone(),
+                    step,
+                    also_ended: Vec::new(),
+                    foreign_effect: None,
+                });
+            } else {
+                plan.others.add(seen.state);
+            }
+        }
+        fill(&mut plan.rows, running);
+        plan
+    }
+
+    /// The row of an execution.
+    #[must_use]
+    pub fn row(&self, execution_id: i64) -> Option<&Planned> {
+        self.rows.iter().find(|row| row.seen.execution_id == execution_id)
+    }
+
+    /// The rows to which something is done.
+    pub fn acts(&self) -> impl Iterator<Item = &Planned> {
+        self.rows.iter().filter(|row| row.acts())
+    }
+
+    /// The processes that are ended, each once.
+    #[must_use]
+    pub fn ended_pids(&self) -> Vec<i32> {
+        let pid = |row: &Planned| match row.step {
+            Step::Terminate { pid, .. } => Some(pid),
+            Step::Recover | Step::Leave(_) => None,
+        };
+        let mut pids = Vec::new();
+        for pid in self.rows.iter().filter_map(pid) {
+            if !pids.contains(&pid) {
+                pids.push(pid);
+            }
+        }
+        pids
+    }
+
+    /// What else ends with this process, and is not recovered.
+    #[must_use]
+    pub fn also_ended(&self, pid: i32) -> &[AlsoEnded] {
+        let of = |row: &&Planned| matches!(row.step, Step::Terminate { pid: ended, .. } if ended == pid);
+        self.rows.iter().find(of).map_or(&[], |row| &row.also_ended)
+    }
+}
+
+impl Selection {
+    /// Whether an execution is among them.
+    #[must_use]
+    pub fn takes(&self, seen: &Running) -> bool {
+        match self {
+            Self::Orphans => seen.state == RunState::Orphan,
+            Self::Longer(limit) => {
+                let limit = limit.or(seen.timeout_seconds);
+                seen.run_seconds.zip(limit).is_some_and(|(run, limit)| run >= limit)
+            }
+            Self::Executions(ids) => ids.contains(&seen.execution_id),
+        }
+    }
+}
+
+impl Others {
+    /// Counts one that is in this state.
+    pub fn add(&mut self, state: RunState) {
+        match state {
+            RunState::Settling => self.settling += 1,
+            RunState::Slow => self.slow += 1,
+            RunState::Unknown => self.unknown += 1,
+            RunState::Running | RunState::Orphan => {}
+        }
+    }
+}
+
+/// What is done to an execution. One that is within its own timeout is never ended, whatever limit was asked for.
+fn step(seen: &Running, terminate: bool) -> Step {
+    match seen.state {
+        RunState::Orphan => Step::Recover,
+        RunState::Settling => Step::Leave(Reason::Settling),
+        RunState::Unknown => Step::Leave(Reason::Unknown),
+        RunState::Running | RunState::Slow if seen.held_by_prepared => Step::Leave(Reason::Prepared),
+        RunState::Running => Step::Leave(Reason::InTime),
+        RunState::Slow if seen.holder_pid != seen.backend_pid => Step::Leave(Reason::Stranger),
+        RunState::Slow => match (seen.holder_pid, seen.holder_start) {
+            (_, Some(start)) if Some(start) != seen.backend_start => Step::Leave(Reason::Stranger),
+            _ if !terminate => Step::Leave(Reason::Held),
+            (Some(pid), Some(start)) => Step::Terminate { pid, start },
+            _ => Step::Leave(Reason::Hidden),
+        },
+    }
+}
+
+fn ended(row: &Planned) -> Option<Session> {
+    match row.step {
+        Step::Terminate { pid, start } => Some((pid, start)),
+        Step::Recover | Step::Leave(_) => None,
+    }
+}
+
+/// Writes under each row what else its session runs by `running`, which is everything that does, whatever was asked for.
+fn fill(rows: &mut [Planned], running: &[Running]) {
+    let sessions: Vec<Session> = rows.iter().filter_map(ended).collect();
+    for row in &mut *rows {
+        if !row.acts() && session::holder(&row.seen).is_some_and(|session| sessions.contains(&session)) {
+            row.step = Step::Leave(Reason::SessionEnds);
+        }
+    }
+    if sessions.is_empty() {
+        return;
+    }
+    let asked: Vec<i64> = rows.iter().filter(|row| row.acts()).map(|row| row.seen.execution_id).collect();
+    let others: Vec<(Session, AlsoEnded)> = running
+        .iter()
+        .filter(|seen| !asked.contains(&seen.execution_id))
+        .filter_map(|seen| Some((session::holder(seen)?, session::also(seen))))
+        .collect();
+    for row in rows {
+        let Some(session) = ended(row) else { continue };
+        let same = others.iter().filter(|(other, _)| *other == session);
+        row.also_ended = same.map(|(_, also)| also.clone()).collect();
+    }
+}
+
+impl Planned {
+    /// Whether anything is done.
+    #[must_use]
+    pub fn acts(&self) -> bool {
+        !matches!(self.step, Step::Leave(_))
+    }
+
+    /// What is done and what that means, in words; or why nothing is.
+    #[must_use]
+    pub fn effect(&self, grace: f64) -> String {
+        if let Some(effect) = &self.foreign_effect {
+            return effect.clone();
+        }
+        match self.step {
+            Step::Leave(reason) => self.left_alone(reason, grace),
+            Step::Recover => self.consequence(),
+            Step::Terminate { pid, .. } => {
+                format!("the worker's backend {pid} will be ended; {}", self.consequence())
+            }
+        }
+    }
+
+    /// What becomes of the task when its execution fails.
+    fn consequence(&self) -> String {
+        let Running { attempt, max_attempts, .. } = self.seen;
+        let mut text = if self.seen.gives_up() {
+            let next = if self.seen.is_scheduled { "runs next by its schedule" } else { "not run again" };
+            format!("gives up: attempt {attempt} of {max_attempts}; {next}")
+        } else {
+            let pause = match self.seen.retry_seconds {
+                Some(seconds) if seconds > 0.0 => format!("in {}", duration(seconds)),
+                _ => "at once".to_owned(),
+            };
+            format!("due again {pause}; attempt {attempt} of {max_attempts} failed")
+        };
+        if !self.seen.is_enabled {
+            text.push_str("; the task is disabled");
+        }
+        text
+    }
+
+    fn left_alone(&self, reason: Reason, grace: f64) -> String {
+        let pid = self.seen.holder_pid.map_or_else(|| "somebody".to_owned(), |pid| format!("pid {pid}"));
+        match reason {
+            Reason::Unknown => {
+                "left alone: its lock_id is not the key of its task, so whether it runs cannot be told"
+                    .to_owned()
+            }
+            Reason::Settling => {
+                let grace = duration(grace);
+                format!(
+                    "left alone: its key is free, but its last sign of life, or the server's start, is less than {grace} ago"
+                )
+            }
+            Reason::InTime => format!("left alone: {pid} runs it, within its own timeout"),
+            Reason::Held => format!("left alone: {pid} holds its key (--terminate ends that session)"),
+            Reason::Prepared => "left alone: a prepared transaction holds its key".to_owned(),
+            Reason::Stranger => {
+                format!("left alone: {pid} holds its key, and is not the session that the log names")
+            }
+            Reason::SessionEnds => {
+                let cost = session::cost(&self.seen);
+                format!("left alone: but its session, {pid}, will be ended for another execution; {cost}")
+            }
+            Reason::Hidden => {
+                format!(
+                    "left alone: when {pid} began is hidden from this role; GRANT pg_read_all_stats would show it"
+                )
+            }
+        }
+    }
+}

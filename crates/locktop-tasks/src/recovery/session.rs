@@ -1,0 +1,38 @@
+//! What else ends with a session: a worker runs all its tasks in one.
+
+use serde::{Deserialize, Serialize};
+
+use super::running::Running;
+use locktop_base::Timestamp;
+
+/// An execution that nobody asked to recover, and that ends with a session that is ended for another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlsoEnded {
+    /// The execution.
+    pub execution_id: i64,
+    /// Its task's name, as the server has it.
+    pub task_name: String,
+    /// What that costs it, in words.
+    pub effect: String,
+}
+
+/// A session: its process and when it began.
+pub(super) type Session = (i32, Timestamp);
+
+pub(super) fn holder(seen: &Running) -> Option<Session> {
+    seen.holder_pid.zip(seen.holder_start)
+}
+
+pub(super) fn also(seen: &Running) -> AlsoEnded {
+    AlsoEnded { execution_id: seen.execution_id, task_name: seen.task_name.clone(), effect: cost(seen) }
+}
+
+/// What it costs an execution that its session ends: sooner or later it is recovered too, as an attempt that failed.
+pub(super) fn cost(seen: &Running) -> String {
+    let Running { attempt, max_attempts, .. } = seen;
+    match (seen.gives_up(), seen.is_scheduled) {
+        (false, _) => format!("loses attempt {attempt} of {max_attempts}"),
+        (true, false) => format!("gives up for good: attempt {attempt} of {max_attempts}"),
+        (true, true) => format!("gives up: attempt {attempt} of {max_attempts}; runs next by its schedule"),
+    }
+}

@@ -1,0 +1,118 @@
+//! Carrying a plan out, with each step on record before it is taken.
+
+use std::sync::Arc;
+
+use locktop_tasks::recovery::{Order, execute_one, in_doubt, not_tried};
+use tokio_postgres::Client;
+
+use super::executor::recovery::{outcome_of, short};
+use super::published;
+use super::record::{Asked, Record};
+use crate::model::finding::Subject;
+use crate::model::plan::{
+    ActionCommand, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan, RecoveryResult, Target,
+    TargetKind, TargetResult, Verb,
+};
+use crate::schema::Schema;
+use crate::text::one_line;
+
+/// As [`locktop_tasks::recovery::execute`]; where the tables are published ones, `published` has what is failed in them. What cannot be put
+/// on record is not done.
+pub async fn execute_recorded(
+    client: &Client,
+    schema: impl Into<Schema>,
+    (plan, published): (&RecoveryPlan, &[PublishedTarget]),
+    order: &Order,
+    record: &impl Record,
+    mut told: impl FnMut(&RecoveryResult),
+) -> Vec<RecoveryResult> {
+    let schema = &schema.into();
+    let command = ActionCommand {
+        number: 1,
+        verb: Verb::Recover,
+        targets: plan.acts().map(target).collect(),
+        recovery: Some(Arc::new(plan.clone())),
+        wait: order.wait.as_secs_f64(),
+    };
+    let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
+    for row in &plan.rows {
+        let result = if !row.acts() {
+            execute_one(client, schema, plan, row, order).await
+        } else if in_doubt(&results) {
+            not_tried(row)
+        } else {
+            let target = target(row);
+            let statement = short(&command, row.seen.execution_id);
+            let asked = Asked { command: &command, target: &target, statement: &statement };
+            match record.asked(Some(client), &asked).await {
+                Ok(()) => {
+                    let target = published.iter().find(|target| target.id == row.seen.execution_id);
+                    let result = match target {
+                        Some(target) => fail_published(client, schema, row, target, order).await,
+                        None => execute_one(client, schema, plan, row, order).await,
+                    };
+                    noted(client, record, &asked, result).await
+                }
+                Err(why) => {
+                    let why = format!("not done, since that could not be put on record: {why}");
+                    RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::Failed, why)
+                }
+            }
+        };
+        told(&result);
+        results.push(result);
+    }
+    results
+}
+
+async fn fail_published(
+    client: &Client,
+    schema: &Schema,
+    row: &Planned,
+    target: &PublishedTarget,
+    order: &Order,
+) -> RecoveryResult {
+    let (told, detail) = published::fail(client, target, &order.actor, &schema.trusted_owners).await;
+    let outcome = match told {
+        Outcome::Done => RecoveryOutcome::Recovered,
+        Outcome::Changed => RecoveryOutcome::Changed,
+        Outcome::Forbidden => RecoveryOutcome::Forbidden,
+        Outcome::Uncertain => RecoveryOutcome::Uncertain,
+        Outcome::NotTried => RecoveryOutcome::NotTried,
+        Outcome::Refused | Outcome::StillThere | Outcome::GivenUp => RecoveryOutcome::Failed,
+    };
+    RecoveryResult::new(row.seen.execution_id, outcome, detail)
+}
+
+fn target(row: &Planned) -> Target {
+    let id = row.seen.execution_id;
+    let name = one_line(&format!("execution {id} of {}", row.seen.task_name)).into_owned();
+    Target { what: TargetKind::Execution { id }, name, subject: Subject::Server }
+}
+
+/// Puts what came of it on record; the result says so where that cannot be done.
+async fn noted(
+    client: &Client,
+    record: &impl Record,
+    asked: &Asked<'_>,
+    result: RecoveryResult,
+) -> RecoveryResult {
+    // That it is done is said by the outcome already.
+    let said = match result.outcome {
+        RecoveryOutcome::Recovered => result.detail.clone(),
+        other => format!("{}: {}", other.as_str(), result.detail),
+    };
+    let of_target = TargetResult {
+        name: asked.target.name.clone(),
+        subject: asked.target.subject.clone(),
+        outcome: outcome_of(result.outcome, result.ended_pid.is_some()),
+        detail: one_line(&said).into_owned(),
+    };
+    match record.told(Some(client), asked, &of_target).await {
+        Ok(()) => result,
+        Err(why) => {
+            let detail = format!("{}; what came of it is not on record: {why}", result.detail);
+            RecoveryResult { detail, ..result }
+        }
+    }
+}
