@@ -206,6 +206,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if lost > 0 {
         facts.push((format!("{lost} lost"), Tone::Critical));
     }
+    facts.extend(listed(context));
     let errors = installations.iter().flat_map(|rows| rows.jobs.values());
     let error =
         errors.filter_map(|read| Some(stale(context, read.section.taken_at, read.section.error.as_deref()?)));
@@ -217,6 +218,15 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
         facts.push((count(refused.len(), "system not read", "systems not read"), Tone::Warning));
     }
     facts
+}
+
+/// `20 of 1,204 due listed`: only those that are due longest are read.
+fn listed(context: &Context<'_>) -> Option<Fact> {
+    let board = &context.view.adapters;
+    let listed = board.rows.iter().filter(|row| row.part == Part::Due).count() as u64;
+    let due: u64 = board.queues.iter().filter_map(|row| row.counts.get("due")).map(|due| due.number).sum();
+    (due > listed && listed > 0)
+        .then(|| (format!("{listed} of {} due listed", text::count(due)), Tone::Plain))
 }
 
 /// Those with jobs by name, as far as there is room, and how many there are besides; the rows say which each is of.
