@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-use super::decode::CHARACTERS;
 use super::found::{Found, FoundTable};
 use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Value, ValueKind};
+use crate::pg::decode::row::CHARACTERS;
 use crate::pg::sql;
 use crate::pg::trust::MARK;
 

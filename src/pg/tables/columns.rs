@@ -2,6 +2,7 @@
 
 use super::Table;
 use crate::model::task::KeyRule;
+use crate::pg::decode::row::CHARACTERS;
 
 /// What a column can be read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ fn expression(table: &Table, name: &str, wanted: Kind) -> String {
     match (wanted, table.kind(name)) {
         (Kind::Int, Some(Kind::Int)) | (Kind::Oid, Some(Kind::Oid)) => format!("{column}::pg_catalog.int8"),
         (Kind::Text, Some(Kind::Int)) => format!("{column}::pg_catalog.text"),
-        (Kind::Text, Some(Kind::Text)) => format!("pg_catalog.left({column}::pg_catalog.text, 500)"),
+        (Kind::Text, Some(Kind::Text)) => format!("pg_catalog.left({column}::pg_catalog.text, {CHARACTERS})"),
         (Kind::Time, Some(Kind::Time)) => format!("{column}::pg_catalog.timestamptz"),
         (Kind::Bool, Some(Kind::Bool)) => format!("coalesce({column}, false)"),
         (Kind::Interval, Some(Kind::Interval)) => {

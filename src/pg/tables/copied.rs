@@ -19,6 +19,7 @@ use super::{Columns, Kind, Refusal, Table};
 use crate::model::Text;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CopyReader;
+use crate::pg::decode::row::CHARACTERS;
 use crate::pg::decode::value::{self, float8, int2, int4, int8};
 use crate::pg::poll::raw;
 use crate::pg::section_error::SectionError;
@@ -32,9 +33,6 @@ const MOST: usize = 32 << 20;
 const EACH: usize = 64 << 10;
 /// Polls that are let pass at most between two copies.
 const LONGEST: u32 = 30;
-/// Characters of a text that are kept, as in the queries.
-const CHARACTERS: usize = 500;
-
 /// The copy of a table, prepared.
 #[derive(Debug, Clone)]
 pub(in crate::pg) struct Copying {

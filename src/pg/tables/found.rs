@@ -120,10 +120,9 @@ impl Table {
         serde_json::from_str(&text(raw(row, 0))?).ok()
     }
 
-    /// The tables in these rows; for their own rows the config says that this is locked.
-    pub(in crate::pg) fn all(rows: &[Row], key_rule: &KeyRule) -> Vec<Self> {
-        let tables = rows.iter().filter_map(Self::of);
-        tables.map(|table| Self { key_rule: key_rule.clone(), ..table }).collect()
+    /// The tables in these rows.
+    pub(in crate::pg) fn all(rows: &[Row]) -> Vec<Self> {
+        rows.iter().filter_map(Self::of).collect()
     }
 
     /// `schema.table` for people.
@@ -146,6 +145,11 @@ impl Table {
 
     pub(in crate::pg) fn kind(&self, column: &str) -> Option<Kind> {
         self.column(column).and_then(|column| Kind::of(column.kind))
+    }
+
+    /// Whether it has this column, of this kind.
+    pub(in crate::pg) fn is(&self, column: &str, kind: Kind) -> bool {
+        self.kind(column) == Some(kind)
     }
 
     /// Why it is not read, if it is not.
