@@ -20,7 +20,7 @@ pub(super) struct Scan {
     pub(super) locks: Result<KnownLocks, SectionError>,
     pub(super) backends: Result<(Vec<Backend>, String), SectionError>,
     pub(super) prepared: Result<PreparedRows, SectionError>,
-    pub(super) sources: sources::Found,
+    pub(super) sources: sources::Answers,
     pub(super) tick: Result<Tick, SectionError>,
 }
 

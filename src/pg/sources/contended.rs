@@ -7,8 +7,9 @@ use crate::model::lock::{LockMode, LockType};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::sql;
 use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/contended_locks.sql");
 
 /// It is read once in so many polls: whoever counts looks every few seconds.
 const POLLS: u32 = 10;
@@ -52,7 +53,7 @@ impl Source for CountedWaits {
             )
             .into());
         }
-        Ok(filled::<Self>(sql::CONTENDED_LOCKS, table, &[("$rows", &(ROWS + 1).to_string())]))
+        Ok(filled::<Self>(QUERY, table, &[("$rows", &(ROWS + 1).to_string())]))
     }
 
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {

@@ -10,8 +10,11 @@ use crate::model::Text;
 use crate::model::task::{Execution, Schedule};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::sql;
-use crate::pg::tables::{Columns, Kind, Table, every, source};
+use crate::pg::tables::{Columns, Kind, Table, every};
+
+const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql");
+const LAST: &str = include_str!("../../../assets/sql/tasks_last.sql");
+const NEWEST_ONES: &str = include_str!("../../../assets/sql/tasks_newest.sql");
 
 /// Running executions that are read at most.
 const RUNNING: usize = 1000;
@@ -54,7 +57,7 @@ impl Source for Execution {
 
     /// The running ones, and the newest of all.
     fn query(log: &Table) -> Result<String, Text> {
-        let newest = log.has_index(&["id"]).then(|| part(sql::TASKS_NEWEST, log, &[]));
+        let newest = log.has_index(&["id"]).then(|| part(NEWEST_ONES, log, &[]));
         let parts: Vec<String> = Self::part(log).into_iter().chain(newest).collect();
         if parts.is_empty() {
             let name = log.label();
@@ -74,8 +77,8 @@ impl Source for Execution {
             return None;
         }
         let last_run_at = if schedules.kind("last_run_at").is_some() { "t.last_run_at" } else { "NULL" };
-        let schedules = source(schedules);
-        let last = part(sql::TASKS_LAST, log, &[("$table", &schedules), ("$last_run_at", last_run_at)]);
+        let schedules = schedules.named().source();
+        let last = part(LAST, log, &[("$table", &schedules), ("$last_run_at", last_run_at)]);
         Some(format!("{running}\nUNION ALL\n{last}"))
     }
 
@@ -83,7 +86,7 @@ impl Source for Execution {
     fn part(log: &Table) -> Option<String> {
         let has_index =
             log.kind("started_at").is_some() && log.index_where("status", "running", &[]).is_some();
-        has_index.then(|| part(sql::TASKS_RUNNING, log, &[]))
+        has_index.then(|| part(RUNNING_ONES, log, &[]))
     }
 
     fn stays(&self) -> bool {
@@ -135,7 +138,7 @@ impl Source for Execution {
 
 /// One part of the query of the log.
 fn part(template: &str, log: &Table, values: &[(&str, &str)]) -> String {
-    let (log_table, running, newest) = (source(log), (RUNNING + 1).to_string(), NEWEST.to_string());
+    let (log_table, running, newest) = (log.named().source(), (RUNNING + 1).to_string(), NEWEST.to_string());
     let (schedules, tasks, each) = (Schedule::MOST.to_string(), LAST_OF.to_string(), EACH.to_string());
     let mut all = vec![("$log", log_table.as_str()), ("$running", &running), ("$newest", &newest)];
     all.extend([("$schedules", schedules.as_str()), ("$tasks", &tasks), ("$each", &each)]);

@@ -5,8 +5,9 @@ use crate::model::id_generator::IdGenerator;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::sql;
 use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/id_generators.sql");
 
 impl Source for IdGenerator {
     const TABLE: &'static str = "id_generator";
@@ -22,7 +23,7 @@ impl Source for IdGenerator {
 
     fn query(table: &Table) -> Result<String, Text> {
         let order = if table.has_index(&["worker_id"]) { "ORDER BY t.worker_id" } else { "" };
-        Ok(filled::<Self>(sql::ID_GENERATORS, table, &[("$order", order)]))
+        Ok(filled::<Self>(QUERY, table, &[("$order", order)]))
     }
 
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {

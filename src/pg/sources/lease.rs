@@ -6,8 +6,9 @@ use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
 use crate::pg::decode::value::text;
-use crate::pg::sql;
 use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/leases.sql");
 
 impl Source for Lease {
     const TABLE: &'static str = "distlock";
@@ -43,7 +44,7 @@ impl Source for Lease {
         // The parts of a partitioned table may have rows at the same place.
         let place = if table.is_partitioned { "NULL::pg_catalog.text" } else { "t.ctid::pg_catalog.text" };
         let end = end(table);
-        Ok(filled::<Self>(sql::LEASES, table, &[("$end", &end), ("$place", place), ("$order", order)]))
+        Ok(filled::<Self>(QUERY, table, &[("$end", &end), ("$place", place), ("$order", order)]))
     }
 
     /// A number is sorted as one. Where the row is, is not in a copy, and when it ends is computed here.

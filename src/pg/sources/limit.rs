@@ -5,8 +5,9 @@ use crate::model::rate_limit::RateLimit;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::sql;
 use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/rate_limits.sql");
 
 impl Source for RateLimit {
     const TABLE: &'static str = "rate_limit";
@@ -35,7 +36,7 @@ impl Source for RateLimit {
             () if table.has_index(&["key"]) => ("", "ORDER BY t.key"),
             () => ("", ""),
         };
-        Ok(filled::<Self>(sql::RATE_LIMITS, table, &[("$where", condition), ("$order", order)]))
+        Ok(filled::<Self>(QUERY, table, &[("$where", condition), ("$order", order)]))
     }
 
     fn choose(mut rows: Vec<Self>, now: Timestamp) -> Vec<Self> {

@@ -33,8 +33,8 @@ macro_rules! sources {
 
         /// What the tables brought, in the order of the readers.
         #[derive(Debug, Default)]
-        pub(in crate::pg) struct Found {
-            tasks: Vec<tasks::Answers>,
+        pub(in crate::pg) struct Answers {
+            tasks: Vec<tasks::PairAnswer>,
             $(pub(super) $place: Vec<Answer>,)*
         }
 
@@ -50,7 +50,7 @@ macro_rules! sources {
             pub(super) async fn prepare(
                 client: &Client,
                 scope: Scope,
-                found: &search::Found,
+                found: &search::FoundTables,
             ) -> Result<Self, SectionError> {
                 Ok(Self {
                     tasks: tasks::prepared(client, scope, found).await?,
@@ -63,20 +63,20 @@ macro_rules! sources {
             }
 
             /// Sends the statements, in the order of the list, and waits for their answers.
-            pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Found {
+            pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
                 let (old, locks) = (before.map(|before| &*before.systems), before.map(|before| &before.locks));
                 let (tasks, $($place),*) = tokio::join!(
                     biased;
                     tasks::read(client, &self.tasks, before),
                     $(reader::read(client, &self.$place, old.map(|old| &*old.$place), locks)),*
                 );
-                Found { tasks, $($place),* }
+                Answers { tasks, $($place),* }
             }
 
             /// The rows, from what was found; what was not read comes from the snapshot before.
             pub(super) fn sections(
                 &mut self,
-                found: Found,
+                found: Answers,
                 turn: &mut Turn<'_>,
                 before: Option<&Snapshot>,
             ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
@@ -90,7 +90,7 @@ macro_rules! sources {
             }
         }
 
-        impl Found {
+        impl Answers {
             pub(super) fn answers(&self) -> impl Iterator<Item = &Answer> {
                 let tasks = self.tasks.iter().flat_map(|(schedules, log)| [schedules].into_iter().chain(log));
                 tasks$(.chain(&self.$place))*

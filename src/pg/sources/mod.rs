@@ -41,7 +41,7 @@ use list::Readers;
 use reader::{Brought, Turn};
 use source::Source as _;
 
-pub(super) use list::{Found, names};
+pub(super) use list::{Answers, names};
 pub use places::Places;
 pub(super) use search::Search;
 
@@ -57,7 +57,7 @@ pub(super) struct Sources {
     looking: Background<Result<Readers, SectionError>>,
 }
 
-impl Found {
+impl Answers {
     /// The error of the connection, where it is not only a statement that failed.
     pub(super) fn fatal(&self) -> Option<&SectionError> {
         self.answers().filter_map(|answer| answer.as_ref().err()).find_map(Refusal::fatal)
@@ -127,7 +127,7 @@ impl Sources {
 
     /// Sends the statements, and waits for their answers. A table that was locked exclusively in `before` is not
     /// asked for: the statement would only wait.
-    pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Found {
+    pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
         self.readers.read(client, before).await
     }
 
@@ -135,7 +135,7 @@ impl Sources {
     /// the same snapshot and say who is in the way.
     pub(super) fn sections(
         &mut self,
-        found: Found,
+        found: Answers,
         before: Option<&Snapshot>,
         locks: &Section<Lock>,
         taken_at: Timestamp,

@@ -11,8 +11,10 @@ use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::{self, Values};
 use crate::pg::decode::texts::Texts;
-use crate::pg::sql;
-use crate::pg::tables::{Columns, Kind, Table, every, source};
+use crate::pg::tables::{Columns, Kind, Table, every};
+
+const OF_STATUS: &str = include_str!("../../../assets/sql/queue_count.sql");
+const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_count_newest.sql");
 
 /// Items that a poll may count on average.
 const EACH: usize = 4000;
@@ -52,7 +54,7 @@ impl Source for StateCount {
                 }
             };
             parts.push(filled::<Self>(
-                sql::QUEUE_COUNT_NEWEST,
+                AMONG_NEWEST,
                 table,
                 &[
                     ("$created", &time(waits_since(table))),
@@ -93,7 +95,7 @@ fn waits_since(table: &Table) -> &'static str {
 
 /// Counts one status. The oldest is exact where the index has the times in order; else it is that of those counted.
 fn count_of(table: &Table, status: &str) -> String {
-    let from = source(table);
+    let from = table.named().source();
     let since = waits_since(table);
     let is_sorted = table.is(since, Kind::Time) && table.index_where("status", status, &[since]).is_some();
     let oldest = match (status, table.is(since, Kind::Time)) {
@@ -125,7 +127,7 @@ fn count_of(table: &Table, status: &str) -> String {
         ("$status", &status),
         ("$most", &most),
     ];
-    filled::<StateCount>(sql::QUEUE_COUNT, table, &values)
+    filled::<StateCount>(OF_STATUS, table, &values)
 }
 
 /// An item, as far as it is counted.

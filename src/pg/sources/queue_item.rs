@@ -10,8 +10,10 @@ use crate::model::work_queue::Item;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::sql;
-use crate::pg::tables::{Columns, KEY, Kind, Table, every, source};
+use crate::pg::tables::{Columns, KEY, Kind, Table, every};
+
+const OF_STATUS: &str = include_str!("../../../assets/sql/queue_items.sql");
+const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_items_newest.sql");
 
 /// Items being worked on that are read.
 const PROCESSING: usize = 500;
@@ -69,7 +71,7 @@ impl Source for Item {
                 let first = format!(
                     "WHERE t.id OPERATOR(pg_catalog.<) (SELECT pg_catalog.min(p.id) FROM (SELECT t.id FROM {} AS t \
                      WHERE t.status OPERATOR(pg_catalog.=) 'pending' LIMIT {MOST}) AS p)",
-                    source(table)
+                    table.named().source()
                 );
                 parts.push(newest(table, &["processing"], &first));
             }
@@ -144,13 +146,13 @@ fn items_of(table: &Table, status: &str) -> String {
         _ => (PENDING, ""),
     };
     let (status, limit) = (format!("'{status}'"), limit.to_string());
-    filled::<Item>(sql::QUEUE_ITEMS, table, &[("$status", &status), ("$order", order), ("$limit", &limit)])
+    filled::<Item>(OF_STATUS, table, &[("$status", &status), ("$order", order), ("$limit", &limit)])
 }
 
 fn newest(table: &Table, statuses: &[&str], condition: &str) -> String {
     let (statuses, newest, limit) = (array(statuses), NEWEST.to_string(), (PROCESSING + 1).to_string());
     let values = [("$where", condition), ("$statuses", &statuses), ("$newest", &newest), ("$limit", &limit)];
-    filled::<Item>(sql::QUEUE_ITEMS_NEWEST, table, &values)
+    filled::<Item>(AMONG_NEWEST, table, &values)
 }
 
 #[cfg(test)]

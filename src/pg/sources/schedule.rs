@@ -6,8 +6,9 @@ use crate::model::task::{KeyRule, Schedule};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::sql;
 use crate::pg::tables::{Columns, KEY, Kind, Table, every};
+
+const QUERY: &str = include_str!("../../../assets/sql/tasks.sql");
 
 /// Schedules that a poll may read on average: ten thousand are read in every eleventh.
 const EACH: usize = 1000;
@@ -45,7 +46,7 @@ impl Source for Schedule {
     }
 
     fn query(table: &Table) -> Result<String, Text> {
-        Ok(filled::<Self>(sql::TASKS, table, &[]))
+        Ok(filled::<Self>(QUERY, table, &[]))
     }
 
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {

@@ -39,7 +39,7 @@ impl Search {
 
     /// Finds the tables. A name in the config that is no name fails the whole search: then each is tried by itself, and the search is made
     /// with the good ones.
-    pub(super) async fn found(&self, client: &Client) -> Result<Found, SectionError> {
+    pub(super) async fn found(&self, client: &Client) -> Result<FoundTables, SectionError> {
         match self.rows(client).await.map_err(SectionError::from) {
             Ok(rows) => Ok(self.all(&rows)),
             Err(error) if error.is_refused() && self.places != Places::default() => {
@@ -50,12 +50,12 @@ impl Search {
     }
 
     /// What these rows tell.
-    pub(super) fn all(&self, rows: &[Row]) -> Found {
+    pub(super) fn all(&self, rows: &[Row]) -> FoundTables {
         let (names, places) = (Arc::clone(&self.names), self.places.clone());
-        Found { tables: Table::all(rows), names, places, bad: Vec::new() }
+        FoundTables { tables: Table::all(rows), names, places, bad: Vec::new() }
     }
 
-    async fn each_alone(&self, client: &Client) -> Result<Found, SectionError> {
+    async fn each_alone(&self, client: &Client) -> Result<FoundTables, SectionError> {
         let (mut good, mut bad) = (Places::default(), Vec::new());
         for (name, place) in self.names.iter().filter_map(|name| Some((*name, self.places.of(name)?))) {
             let alone = Self { places: Places::default().with(name, place), ..self.clone() };
@@ -68,13 +68,13 @@ impl Search {
             }
         }
         let rows = Self { places: good, ..self.clone() }.rows(client).await?;
-        Ok(Found { bad, ..self.all(&rows) })
+        Ok(FoundTables { bad, ..self.all(&rows) })
     }
 }
 
 /// The tables that were found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundTables {
     pub(super) tables: Vec<Table>,
     /// The usual names, in the order in which [`Table::given`] counts them.
     pub(super) names: Arc<[&'static str]>,
@@ -83,7 +83,7 @@ pub(super) struct Found {
     pub(super) bad: Vec<(&'static str, Text)>,
 }
 
-impl Found {
+impl FoundTables {
     /// Makes ready all tables of a kind.
     pub(super) async fn readers<T: Source>(
         &self,

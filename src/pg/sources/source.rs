@@ -9,7 +9,7 @@ use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::{self, Values};
 use crate::pg::decode::texts::Texts;
-use crate::pg::tables::{Columns, Table, columns, every, source};
+use crate::pg::tables::{Columns, Table, columns, every};
 
 /// How the rows of a table come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(super) trait Source: Clone {
 
 /// A statement with the columns, the table and the limit of its source filled in, and these values.
 pub(super) fn filled<T: Source>(sql: &str, table: &Table, values: &[(&str, &str)]) -> String {
-    let (columns, source) = (columns(table, T::COLUMNS), source(table));
+    let (columns, source) = (columns(table, T::COLUMNS), table.named().source());
     let limit = (T::MOST + 1).to_string();
     let mut all = vec![("$columns", columns.as_str()), ("$table", &source), ("$limit", &limit)];
     // Of two values of one name the last counts.

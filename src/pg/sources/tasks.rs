@@ -6,7 +6,7 @@ use futures_util::future::{OptionFuture, join, join_all};
 use tokio_postgres::Client;
 
 use super::reader::{Answer, Chosen, Reader, Turn};
-use super::search::{Found, missing};
+use super::search::{FoundTables, missing};
 use super::source::Source;
 use crate::model::Text;
 use crate::model::snapshot::{Section, Snapshot};
@@ -24,13 +24,13 @@ pub(super) struct Pair {
 }
 
 /// What both brought.
-pub(super) type Answers = (Answer, Option<Answer>);
+pub(super) type PairAnswer = (Answer, Option<Answer>);
 
 /// Makes ready how each pair is read.
 pub(super) async fn prepared(
     client: &Client,
     scope: Scope,
-    found: &Found,
+    found: &FoundTables,
 ) -> Result<Vec<Pair>, SectionError> {
     let mut pairs = Vec::new();
     for (schedules, log) in chosen(found) {
@@ -46,7 +46,7 @@ pub(super) async fn prepared(
 }
 
 /// The pairs: what the config names, else what is on the search path, and what is in schema `locktop`.
-fn chosen(found: &Found) -> Vec<(Chosen<'_>, Option<Chosen<'_>>)> {
+fn chosen(found: &FoundTables) -> Vec<(Chosen<'_>, Option<Chosen<'_>>)> {
     let names = [Schedule::TABLE, Execution::TABLE];
     // One name that is none spoils both.
     if let Some((_, reason)) = found.bad.iter().find(|(name, _)| names.contains(name)) {
@@ -81,7 +81,7 @@ fn chosen(found: &Found) -> Vec<(Chosen<'_>, Option<Chosen<'_>>)> {
 }
 
 /// The log of a table of schedules: in the same schema, else on the search path.
-fn log_beside<'a>(found: &'a Found, schedules: &Table) -> Option<Chosen<'a>> {
+fn log_beside<'a>(found: &'a FoundTables, schedules: &Table) -> Option<Chosen<'a>> {
     let logs =
         || found.tables.iter().filter(|table| table.name == Execution::TABLE && Execution::is_one(table));
     let beside = logs().find(|table| table.schema == schedules.schema);
@@ -111,13 +111,18 @@ impl Pair {
         before?.task_sets.iter().find(|set| set.tables == self.tables)
     }
 
-    async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
+    async fn read(&self, client: &Client, before: Option<&Snapshot>) -> PairAnswer {
         let (has_old, locks) = (self.same(before).is_some(), before.map(|before| &before.locks));
         let log = self.log.as_ref().map(|log| log.read(client, has_old, locks));
         join(self.schedules.read(client, has_old, locks), OptionFuture::from(log)).await
     }
 
-    fn set(&mut self, turn: &mut Turn<'_>, (schedules, log): Answers, before: Option<&Snapshot>) -> TaskSet {
+    fn set(
+        &mut self,
+        turn: &mut Turn<'_>,
+        (schedules, log): PairAnswer,
+        before: Option<&Snapshot>,
+    ) -> TaskSet {
         let old = self.same(before);
         let (tasks, tasks_cut) =
             turn.section(&mut self.schedules, schedules, old.map(|old| (&old.tasks, old.tasks_cut)));
@@ -132,7 +137,7 @@ impl Pair {
 }
 
 /// Reads all pairs at once.
-pub(super) async fn read(client: &Client, pairs: &[Pair], before: Option<&Snapshot>) -> Vec<Answers> {
+pub(super) async fn read(client: &Client, pairs: &[Pair], before: Option<&Snapshot>) -> Vec<PairAnswer> {
     join_all(pairs.iter().map(|pair| pair.read(client, before))).await
 }
 
@@ -140,7 +145,7 @@ pub(super) async fn read(client: &Client, pairs: &[Pair], before: Option<&Snapsh
 pub(super) fn sets(
     pairs: &mut [Pair],
     turn: &mut Turn<'_>,
-    answers: Vec<Answers>,
+    answers: Vec<PairAnswer>,
     before: Option<&Snapshot>,
 ) -> Vec<TaskSet> {
     pairs.iter_mut().zip(answers).map(|(pair, answers)| pair.set(turn, answers, before)).collect()
@@ -183,9 +188,9 @@ mod tests {
         }
     }
 
-    fn found(tables: &[Table], places: Places) -> Found {
+    fn found(tables: &[Table], places: Places) -> FoundTables {
         let names = [Schedule::TABLE, Execution::TABLE].into();
-        Found { tables: tables.to_vec(), names, places, bad: Vec::new() }
+        FoundTables { tables: tables.to_vec(), names, places, bad: Vec::new() }
     }
 
     fn names(tables: &[Table], places: Places) -> Vec<(String, Option<String>)> {

@@ -5,8 +5,9 @@ use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::sql;
 use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/task_workers.sql");
 
 /// OID of the type `text[]` (`src/include/catalog/pg_type.dat`).
 const TEXT_ARRAY: u32 = 1009;
@@ -39,7 +40,7 @@ impl Source for TaskWorker {
     }
 
     fn query(table: &Table) -> Result<String, Text> {
-        Ok(filled::<Self>(sql::TASK_WORKERS, table, &[]))
+        Ok(filled::<Self>(QUERY, table, &[]))
     }
 
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {

@@ -38,17 +38,6 @@ pub(in crate::pg) const KEY: &str = "";
 /// What is read of a table, in this order: the name, and what it is read as. An interval is read as seconds.
 pub(in crate::pg) type Columns = &'static [(&'static str, Kind)];
 
-/// The table in SQL. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
-pub(in crate::pg) fn source(table: &Table) -> String {
-    let only = if table.is_partitioned { "" } else { "ONLY " };
-    format!("{only}{}.{}", quoted(&table.schema), quoted(&table.name))
-}
-
-/// A name as SQL.
-pub(in crate::pg) fn quoted(name: &str) -> String {
-    postgres_protocol::escape::escape_identifier(name)
-}
-
 /// An expression for each column; NULL for one that is not there, or is something else than it should be.
 pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
     let expressions = wanted

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use tokio_postgres::Row;
 
 use super::columns::Kind;
+use super::named::Named;
 use crate::model::Text;
 use crate::model::growth::Growth;
 use locktop_tasks::trust::remedy;
@@ -128,6 +129,10 @@ impl Table {
     /// `schema.table` for people.
     pub(in crate::pg) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
+    }
+
+    pub(in crate::pg) fn named(&self) -> Named<'_> {
+        Named { oid: self.oid, schema: &self.schema, name: &self.name, is_partitioned: self.is_partitioned }
     }
 
     pub(in crate::pg) fn owner(&self) -> Owner {
