@@ -1,6 +1,7 @@
 //! Talking to PostgreSQL.
 
 pub mod adapters;
+mod background;
 pub mod decode;
 pub mod learn;
 pub mod lock_of;
@@ -9,10 +10,9 @@ mod rights;
 mod scope;
 mod section_error;
 pub mod server_log;
+pub mod sources;
 pub(crate) mod sql;
-pub mod systems;
 mod tables;
-pub mod tasks;
 
 pub use locktop_tasks::trust;
 pub use pg_connect::{connect, conninfo, error};

@@ -44,14 +44,6 @@ pub(super) const LOCK_OF: &str = include_str!("../../assets/sql/lock_of.sql");
 
 /// The tables there are of those that a poll reads.
 const TABLES_FIND: &str = include_str!("../../assets/sql/tables_find.sql");
-/// Schedules of one table.
-pub(super) const TASKS: &str = include_str!("../../assets/sql/tasks.sql");
-/// The running executions of one log.
-pub(super) const TASKS_RUNNING: &str = include_str!("../../assets/sql/tasks_running.sql");
-/// The last executions of each task.
-pub(super) const TASKS_LAST: &str = include_str!("../../assets/sql/tasks_last.sql");
-/// The newest executions of all tasks.
-pub(super) const TASKS_NEWEST: &str = include_str!("../../assets/sql/tasks_newest.sql");
 
 /// The tables there are that may belong to the job systems of others.
 pub(super) const ADAPTERS_FIND: &str = include_str!("../../assets/sql/adapters_find.sql");
@@ -63,26 +55,6 @@ pub(super) const ADAPTERS_NAMED: &str = include_str!("../../assets/sql/adapters_
 pub(super) const ADAPTERS_KEYS: &str = include_str!("../../assets/sql/adapters_keys.sql");
 /// How large those are.
 pub(super) const ADAPTERS_SIZES: &str = include_str!("../../assets/sql/adapters_sizes.sql");
-
-/// Leases of one table.
-pub(super) const LEASES: &str = include_str!("../../assets/sql/leases.sql");
-
-/// Items of the work queue of one status, counted.
-pub(super) const QUEUE_COUNT: &str = include_str!("../../assets/sql/queue_count.sql");
-/// The others, among the newest.
-pub(super) const QUEUE_COUNT_NEWEST: &str = include_str!("../../assets/sql/queue_count_newest.sql");
-/// Items of one status.
-pub(super) const QUEUE_ITEMS: &str = include_str!("../../assets/sql/queue_items.sql");
-/// Items of any status, among the newest.
-pub(super) const QUEUE_ITEMS_NEWEST: &str = include_str!("../../assets/sql/queue_items_newest.sql");
-/// Rate limits of one table.
-pub(super) const RATE_LIMITS: &str = include_str!("../../assets/sql/rate_limits.sql");
-/// Id generators of one table.
-pub(super) const ID_GENERATORS: &str = include_str!("../../assets/sql/id_generators.sql");
-/// Workers of one schema and what each takes.
-pub(super) const TASK_WORKERS: &str = include_str!("../../assets/sql/task_workers.sql");
-/// Waits that were counted in one schema.
-pub(super) const CONTENDED_LOCKS: &str = include_str!("../../assets/sql/contended_locks.sql");
 
 /// What the statement is called that guards a table before it is read.
 pub(super) fn guard() -> &'static str {

@@ -7,10 +7,8 @@ use crate::config::{Checks, Config, ConfigError, LockNameQuery, Position};
 use crate::feed::learn::{Learner, Query};
 use crate::keys::Key;
 use crate::model::lock_name::LockNames;
-use crate::model::task::KeyRule;
 use crate::pg::poll::Limits;
-use crate::pg::systems;
-use crate::pg::tasks::Places;
+use crate::pg::sources::Places;
 use crate::redis::{RedisOptions, RedisSets};
 use crate::ui::theme::{Base, Depth, Theme};
 use pg_connect::conninfo::ConnInfo;
@@ -140,25 +138,11 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
     names
 }
 
-/// How far a poll may go, and where the task tables are.
+/// How far a poll may go, and where tables are.
 pub(super) fn limits(settings: &Settings) -> Limits {
-    let place = |name: &str| settings.tables.get(name).cloned();
-    let rule = |name: &str| place(name).map_or(KeyRule::Unsaid, |text| KeyRule::parse(&text));
-    let task_tables = Places {
-        schedules: place("scheduled_tasks"),
-        executions: place("task_execution_log"),
-        key_rule: rule("task_key"),
-    };
-    let system_tables = systems::Places {
-        leases: place("distlock"),
-        queue: place("task_queue"),
-        limits: place("rate_limit"),
-        generators: place("id_generator"),
-        key_rule: rule("queue_key"),
-    };
-    let trusted_owners = settings.trusted_owners.clone();
+    let (trusted_owners, tables) = (settings.trusted_owners.clone(), Places(settings.tables.clone()));
     let adapters = settings.adapters.clone().into();
-    Limits { trusted_owners, task_tables, system_tables, adapters, ..Limits::default() }
+    Limits { trusted_owners, tables, adapters, ..Limits::default() }
 }
 
 /// The Redis servers to look at, and how; none where there are none.

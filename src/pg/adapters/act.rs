@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::find::{found_in, statement};
 use super::found::Found;
-use super::frame::{Filled, source, zone};
+use super::frame::{Filled, zone};
 use crate::model::adapter::{Action, ActionKind, Adapter, Value, Values};
 use crate::model::lock_key::LockKey;
 use crate::pg::sql;
@@ -82,10 +82,9 @@ fn message(
         let Some(table) = found.tables.get(key) else { return refused("a table that it names is not there") };
         let is_written = action.writes.contains(key);
         let mode = if is_written { "ROW EXCLUSIVE" } else { "ACCESS SHARE" };
-        let _ = writeln!(sql, "LOCK TABLE {} IN {mode} MODE;", source(table));
-        let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
-        let _ =
-            writeln!(guards, "{};", owners.table_guard(&table.oid.to_string(), &schema, &name, is_written));
+        let _ = writeln!(sql, "LOCK TABLE {} IN {mode} MODE;", table.named().source());
+        let [oid, schema, name] = table.named().literals();
+        let _ = writeln!(guards, "{};", owners.table_guard(&oid, &schema, &name, is_written));
     }
     sql.push_str(&guards);
     let _ = writeln!(sql, "{};", owners.locked_guard());

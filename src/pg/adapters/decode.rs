@@ -1,75 +1,15 @@
 //! Rows of the parts, in the order of their columns ([`Part::columns`]).
 
-use bytes::Bytes;
-
-use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Part, Paused, Worker};
+use crate::model::Text;
+use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Paused, Worker};
 use crate::model::lock_key::LockKey;
-use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
-use crate::pg::decode::copy::{CopyReader, Fields};
-use crate::pg::decode::texts::Texts;
-use crate::pg::decode::value::{boolean, float8, int8, timestamp};
-
-/// Characters of a text that are kept.
-pub(super) const CHARACTERS: usize = 500;
+use crate::pg::decode::row::Values;
 
 /// A row of a part.
 pub(super) trait PartRow: Sized {
     /// Reads one; None for one that cannot be told from others.
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError>;
-}
-
-/// All rows.
-pub(super) fn rows<T: PartRow>(
-    part: Part,
-    messages: &[Bytes],
-    texts: &mut Texts,
-) -> Result<Vec<T>, DecodeError> {
-    let (mut reader, mut rows) = (CopyReader::default(), Vec::new());
-    for message in messages {
-        reader.read(message, part.columns().len(), |fields| {
-            rows.extend(T::read(&mut Values { fields, texts })?);
-            Ok(())
-        })?;
-    }
-    Ok(rows)
-}
-
-/// The values of a row, one after the other.
-pub(super) struct Values<'a, 'b> {
-    fields: &'a mut Fields<'b>,
-    texts: &'a mut Texts,
-}
-
-impl Values<'_, '_> {
-    fn text(&mut self) -> Result<Option<Text>, DecodeError> {
-        let Some(text) = self.texts.get(self.fields.value()?) else { return Ok(None) };
-        Ok(Some(match text.char_indices().nth(CHARACTERS) {
-            Some((end, _)) => self.texts.intern(text.get(..end).unwrap_or_default()),
-            None => text,
-        }))
-    }
-
-    fn int(&mut self) -> Result<Option<i64>, DecodeError> {
-        Ok(int8(self.fields.value()?))
-    }
-
-    /// A number of 32 bits; one that is too large is none.
-    fn small(&mut self) -> Result<Option<i32>, DecodeError> {
-        Ok(self.int()?.and_then(|number| i32::try_from(number).ok()))
-    }
-
-    fn number(&mut self) -> Result<Option<f64>, DecodeError> {
-        Ok(float8(self.fields.value()?).filter(|number| number.is_finite()))
-    }
-
-    fn time(&mut self) -> Result<Option<Timestamp>, DecodeError> {
-        Ok(timestamp(self.fields.value()?))
-    }
-
-    fn flag(&mut self) -> Result<Option<bool>, DecodeError> {
-        Ok(boolean(self.fields.value()?))
-    }
 }
 
 impl PartRow for Job {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::model::Text;
 use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
+use crate::pg::tables::Named;
 use crate::text::count;
 
 /// A table that may be one of theirs: a row of `assets/sql/adapters_find.sql`.
@@ -189,8 +190,8 @@ impl FoundTable {
         format!("{}.{}", plain(&self.schema), plain(&self.name))
     }
 
-    pub(super) fn is_partitioned(&self) -> bool {
-        self.kind == "p"
+    pub(super) fn named(&self) -> Named<'_> {
+        Named { oid: self.oid, schema: &self.schema, name: &self.name, is_partitioned: self.kind == "p" }
     }
 
     fn column(&self, name: &str) -> Option<&FoundColumn> {

@@ -1,15 +1,15 @@
 //! The messages that are sent: each is a transaction of its own.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-use super::decode::CHARACTERS;
-use super::found::{Found, FoundTable};
+use super::found::Found;
 use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Value, ValueKind};
+use crate::pg::decode::row::CHARACTERS;
 use crate::pg::sql;
+use crate::pg::tables::{Named, guarded, records};
 use crate::pg::trust::MARK;
 
 /// The cursor of each message.
@@ -35,15 +35,8 @@ impl Framed {
             tables.push(found.tables.get(key)?);
         }
         let query = Filled::of(found, template, |_| None)?;
-        let mut before = without_comments(sql::ADAPTERS_FRAME) + &zone(found);
-        for table in &tables {
-            let _ = write!(before, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
-        }
-        // Locked first, so that it is the one that was looked at when it is planned. Planning the guard takes ten times as long as running it.
-        for table in &tables {
-            let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
-            let _ = write!(before, "\nEXECUTE {}({}, {schema}, {name});", sql::guard(), table.oid);
-        }
+        let named: Vec<Named<'_>> = tables.iter().map(|table| table.named()).collect();
+        let before = without_comments(sql::ADAPTERS_FRAME) + &zone(found) + &guarded(&named);
         let oids: Vec<String> = tables.iter().map(|table| table.oid.to_string()).collect();
         let tables = tables
             .iter()
@@ -144,10 +137,6 @@ pub(super) fn mistyped(message: &str, position: usize, columns: &[Column]) -> Op
     None
 }
 
-fn records(rows: &str) -> String {
-    format!("SELECT pg_catalog.encode(pg_catalog.record_send(u), 'hex') AS found FROM (\n{rows}) AS u")
-}
-
 /// A name for a prepared statement that no other message uses.
 pub(super) fn statement_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -199,9 +188,9 @@ impl Filled {
 fn filled(found: &Found, piece: &Piece, value: impl Fn(Value) -> Option<String>) -> Option<String> {
     Some(match piece {
         Piece::Text(text) => text.to_string(),
-        Piece::Table(key) => source(found.tables.get(key)?),
+        Piece::Table(key) => found.tables.get(key)?.named().source(),
         Piece::Oid(key) => format!("{}::pg_catalog.oid", found.tables.get(key)?.oid),
-        Piece::Name(key) => name(found.tables.get(key)?),
+        Piece::Name(key) => found.tables.get(key)?.named().sql(),
         Piece::Limit => (ROWS + 1).to_string(),
         Piece::Most => (COUNTED + 1).to_string(),
         Piece::Each => escape_literal(&found.prefix),
@@ -215,14 +204,4 @@ fn filled(found: &Found, piece: &Piece, value: impl Fn(Value) -> Option<String>)
             escape_literal(&value)
         }
     })
-}
-
-/// The table in SQL. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
-pub(super) fn source(table: &FoundTable) -> String {
-    let only = if table.is_partitioned() { "" } else { "ONLY " };
-    format!("{only}{}", name(table))
-}
-
-fn name(table: &FoundTable) -> String {
-    format!("{}.{}", escape_identifier(&table.schema), escape_identifier(&table.name))
 }

@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::decode::{PartRow, rows};
+use super::decode::PartRow;
 use super::survey::{PartReading, Surveyed, surveyed};
 use crate::clock;
 use crate::model::adapter::{Adapter, InstallationRows, Part, PartRows, Parts, ROWS};
 use crate::model::lock::Lock;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::DecodeError;
+use crate::pg::background::{Background, Renewal};
 use crate::pg::decode::texts::Texts;
+use crate::pg::decode::{DecodeError, row};
 use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
-use crate::pg::tables::{self, RENEW, REST, Reading, Refusal, blocker, has_changed};
+use crate::pg::tables::{self, Reading, Refusal, blocker, has_changed};
 use crate::pg::trust::TrustedOwners;
 
 /// How often as long as it took a part rests.
@@ -44,9 +44,8 @@ pub(in crate::pg) struct Adapters {
     scope: Scope,
     /// What is read at all.
     wanted: Parts,
-    /// Whether anybody has looked for them yet.
-    looked: Option<Instant>,
-    failed: bool,
+    /// When they are looked for again.
+    renewal: Renewal,
     surveyed: Arc<Vec<Surveyed>>,
     /// What somebody looks at.
     shown: Parts,
@@ -54,7 +53,7 @@ pub(in crate::pg) struct Adapters {
     timing: FxHashMap<(u32, Part), Timing>,
     texts: Texts,
     rows: Arc<Vec<InstallationRows>>,
-    pending: Option<JoinHandle<Result<Turn, SectionError>>>,
+    reading: Background<Result<Turn, SectionError>>,
 }
 
 /// When a part was read, and what that tells of the next time.
@@ -112,14 +111,13 @@ impl Adapters {
             owners,
             scope,
             wanted: Parts::ALL,
-            looked: None,
-            failed: false,
+            renewal: Renewal::default(),
             surveyed: Arc::default(),
             shown: Parts::ALL,
             timing: FxHashMap::default(),
             texts: Texts::default(),
             rows: Arc::default(),
-            pending: None,
+            reading: Background::default(),
         }
     }
 
@@ -147,8 +145,11 @@ impl Adapters {
 
     /// Begins to read what is due, unless that is under way. A table that was locked at the last poll is left in peace.
     pub(in crate::pg) fn begin(&mut self, client: &Arc<Client>, locks: &Section<Lock>) {
-        if self.pending.is_none() && !self.known.is_empty() {
-            self.pending = self.task(client, locks).map(|task| tokio::spawn(task.run()));
+        if !self.reading.is_begun()
+            && !self.known.is_empty()
+            && let Some(task) = self.task(client, locks)
+        {
+            self.reading.begin(task.run());
         }
     }
 
@@ -159,18 +160,16 @@ impl Adapters {
         (locks, taken_at): (&Section<Lock>, Timestamp),
         patience: Duration,
     ) {
-        let Some(pending) = &mut self.pending else { return };
-        let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
-        self.pending = None;
-        match answer {
-            Ok(Ok(turn)) => self.take(turn, locks, taken_at),
-            _ => self.failed = true,
+        match self.reading.take(patience).await {
+            None => {}
+            Some(Ok(Ok(turn))) => self.take(turn, locks, taken_at),
+            Some(_) => self.renewal.fail(),
         }
     }
 
     /// Whether something is read just now.
     pub(in crate::pg) fn is_reading(&self) -> bool {
-        self.pending.as_ref().is_some_and(|pending| !pending.is_finished())
+        self.reading.is_running()
     }
 
     /// What was read so far.
@@ -181,10 +180,7 @@ impl Adapters {
     /// What there is to do; none where nothing is.
     fn task(&mut self, client: &Arc<Client>, locks: &Section<Lock>) -> Option<Task> {
         let now = clock::monotonic();
-        let is_looking = self.looked.is_none_or(|looked| {
-            let age = now.duration_since(looked);
-            age > RENEW || (self.failed && age > REST)
-        });
+        let is_looking = self.renewal.is_due();
         let rests = |((_, part), timing): &(&(u32, Part), &Timing)| timing.next(*part, self.shown) > now;
         let resting: Vec<_> = self.timing.iter().filter(rests).map(|(part, _)| *part).collect();
         let all = self
@@ -196,7 +192,7 @@ impl Adapters {
             return None;
         }
         if is_looking {
-            (self.looked, self.failed) = (Some(now), false);
+            self.renewal.begin();
         }
         let tables = self
             .surveyed
@@ -230,8 +226,8 @@ impl Adapters {
         for read in turn.read {
             let timing = self.timed(&read);
             let reason = read.answer.as_ref().err().map(|refusal| self.reason(&read, refusal, locks, timing));
-            if let Err(refusal) = &read.answer {
-                self.failed |= has_changed(refusal) && !is_timeout(refusal);
+            if read.answer.as_ref().is_err_and(|refusal| has_changed(refusal) && !is_timeout(refusal)) {
+                self.renewal.fail();
             }
             self.timing.insert((read.oid, read.part), timing);
             let answer = read.answer.map_err(|_| reason.unwrap_or_default());
@@ -266,14 +262,6 @@ impl Adapters {
         let oid = oids.iter().find(|oid| blocker(locks, **oid).is_some()).copied().unwrap_or_default();
         let name = one.map(|one| one.installation.label()).unwrap_or_default();
         tables::reason(refusal, oid, &name, locks)
-    }
-}
-
-impl Drop for Adapters {
-    fn drop(&mut self) {
-        if let Some(pending) = &self.pending {
-            pending.abort();
-        }
     }
 }
 
@@ -379,8 +367,9 @@ impl Put<'_> {
     fn fill<T: PartRow>(&mut self, place: &mut PartRows<T>) {
         let unreadable = |error: DecodeError| Text::from(error.to_string());
         let answer = self.answer.as_ref().map_err(Clone::clone);
+        let columns = self.part.columns().len();
         let found =
-            answer.and_then(|messages| rows::<T>(self.part, messages, self.texts).map_err(unreadable));
+            answer.and_then(|messages| row::rows(messages, columns, self.texts, T::read).map_err(unreadable));
         *place = match found {
             Ok(mut rows) => {
                 let is_cut = rows.len() > ROWS;

@@ -4,17 +4,17 @@
 use std::fmt::Write as _;
 
 use locktop_tasks::sql::{fill, without_comments};
-use postgres_protocol::escape::escape_literal;
 use tokio_postgres::Client;
 
 use super::ask::asked;
 use super::found::Found;
-use super::frame::{Filled, source, statement_name, zone};
+use super::frame::{Filled, statement_name, zone};
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Rehearsal, Value};
 use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
 use crate::pg::sql;
+use crate::pg::tables::locked;
 use crate::pg::trust::{MARK, TrustedOwners};
 
 /// What came of each action of an installation whose needs hold.
@@ -68,13 +68,10 @@ fn message(
     let mut sql = without_comments(sql::ADAPTERS_FRAME) + &zone(found);
     let tables: Vec<_> =
         action.sql.tables().into_iter().filter_map(|key| Some((key, found.tables.get(key)?))).collect();
-    for (_, table) in &tables {
-        let _ = write!(sql, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
-    }
+    sql += &locked(&tables.iter().map(|(_, table)| table.named()).collect::<Vec<_>>());
     for (key, table) in &tables {
-        let (oid, is_written) = (table.oid.to_string(), action.writes.contains(key));
-        let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
-        let _ = write!(sql, "\n{};", owners.table_guard(&oid, &schema, &name, is_written));
+        let [oid, schema, name] = table.named().literals();
+        let _ = write!(sql, "\n{};", owners.table_guard(&oid, &schema, &name, action.writes.contains(key)));
     }
     let oids = |is_meant: &dyn Fn(&Text) -> bool| {
         let those = tables.iter().filter(|(key, _)| is_meant(key));

@@ -10,6 +10,7 @@ pub mod copy;
 pub mod encoding;
 pub mod locks;
 pub mod prepared;
+pub(super) mod row;
 mod rows;
 pub mod texts;
 pub mod value;

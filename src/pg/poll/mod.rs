@@ -40,8 +40,7 @@ use crate::model::Timestamp;
 use crate::model::adapter::{Adapter, Parts};
 use crate::model::lock::{Lock, LockTag};
 use crate::model::snapshot::Snapshot;
-use crate::pg::systems;
-use crate::pg::tasks::Places;
+use crate::pg::sources::Places;
 use crate::pg::trust::TrustedOwners;
 
 /// How far a poll may go.
@@ -73,10 +72,8 @@ pub struct Limits {
     pub name_patience: Duration,
     /// Whose tables are read by statements, beside those of superusers and of the role that is connected.
     pub trusted_owners: TrustedOwners,
-    /// Where the config says that the task tables are.
-    pub task_tables: Places,
-    /// The same for the other lock systems.
-    pub system_tables: systems::Places,
+    /// Where the config says that tables are.
+    pub tables: Places,
     /// The job systems of others that are looked for.
     pub adapters: Arc<[Arc<Adapter>]>,
     /// The parts of them that are read at all.
@@ -100,8 +97,7 @@ impl Default for Limits {
             whole_table: 250_000,
             name_patience: Duration::from_millis(30),
             trusted_owners: TrustedOwners::default(),
-            task_tables: Places::default(),
-            system_tables: systems::Places::default(),
+            tables: Places::default(),
             adapters: Arc::default(),
             adapter_parts: Parts::ALL,
             adapter_patience: Duration::from_millis(30),

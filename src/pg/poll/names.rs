@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
@@ -17,15 +16,11 @@ use crate::clock;
 use crate::model::Text;
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
+use crate::pg::background::{Background, RENEW, REST};
 use crate::pg::decode::encoding::{Encoding, Encodings};
 use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
 use crate::pg::sql;
-
-/// Everything in use is asked for again after this long.
-const RENEW: Duration = Duration::from_secs(30);
-/// After a question that failed, nothing is asked for this long.
-const REST: Duration = Duration::from_secs(2);
 
 /// Names by OID.
 type ByOid = FxHashMap<u32, Text>;
@@ -73,7 +68,7 @@ pub(super) struct NameCache {
     asked: Asked,
     renewed: Instant,
     rest_until: Option<Instant>,
-    pending: Option<JoinHandle<Result<Found, tokio_postgres::Error>>>,
+    asking: Background<Result<Found, tokio_postgres::Error>>,
 }
 
 impl NameCache {
@@ -96,7 +91,7 @@ impl NameCache {
             asked: Asked::default(),
             renewed: clock::monotonic(),
             rest_until: None,
-            pending: None,
+            asking: Background::default(),
         }
     }
 
@@ -123,7 +118,7 @@ impl NameCache {
 
     /// Whether a question is under way.
     pub(super) fn is_asking(&self) -> bool {
-        self.pending.as_ref().is_some_and(|pending| !pending.is_finished())
+        self.asking.is_running()
     }
 
     /// In order.
@@ -135,17 +130,16 @@ impl NameCache {
 
     /// Asks for what is in use and not known, and waits for the answer for at most `patience`.
     pub(super) async fn look_up(&mut self, client: &Arc<Client>, used: Used, patience: Duration) {
-        if self.pending.is_none() {
+        if !self.asking.is_begun() {
             self.ask(client, used);
         }
-        let Some(pending) = &mut self.pending else { return };
-        let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
-        self.pending = None;
-        if let Ok(Ok(found)) = answer {
-            self.learn(found);
-        } else {
-            self.asked = Asked::default();
-            self.rest_until = Some(clock::monotonic() + REST);
+        match self.asking.take(patience).await {
+            None => {}
+            Some(Ok(Ok(found))) => self.learn(found),
+            Some(_) => {
+                self.asked = Asked::default();
+                self.rest_until = Some(clock::monotonic() + REST);
+            }
         }
     }
 
@@ -184,7 +178,7 @@ impl NameCache {
                 relations,
                 rights,
             };
-            self.pending = Some(tokio::spawn(question.ask()));
+            self.asking.begin(question.ask());
         }
     }
 
@@ -223,14 +217,6 @@ impl NameCache {
                 names.databases = databases;
             }
             names.relations.extend(found.relations);
-        }
-    }
-}
-
-impl Drop for NameCache {
-    fn drop(&mut self) {
-        if let Some(pending) = &self.pending {
-            pending.abort();
         }
     }
 }

@@ -18,10 +18,8 @@ use crate::model::snapshot::Server;
 use crate::pg::adapters::Adapters;
 use crate::pg::decode::texts::Texts;
 use crate::pg::scope::Scope;
+use crate::pg::sources::{self, Search, Sources};
 use crate::pg::sql;
-use crate::pg::systems::{self, Systems};
-use crate::pg::tables::Search;
-use crate::pg::tasks::{self, Tasks};
 use pg_connect::connect::SearchPath;
 use pg_connect::message;
 
@@ -98,8 +96,7 @@ pub(super) struct Prepared {
     pub(super) own_path: SearchPath,
     pub(super) server: Server,
     pub(super) names: NameCache,
-    pub(super) tasks: Tasks,
-    pub(super) systems: Systems,
+    pub(super) sources: Sources,
     pub(super) adapters: Adapters,
     /// The server's clock, and ours.
     pub(super) clock: Option<(Timestamp, std::time::Instant)>,
@@ -109,34 +106,26 @@ pub(super) struct Prepared {
 pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> Result<Prepared, OpenError> {
     let own_path = opening::pinned(client).await?;
     let path: Arc<[String]> = own_path.schemas().into();
-    let places = &limits.task_tables;
     let reading = sql::reading(&limits.trusted_owners);
-    let finding: Arc<str> = sql::tables_find(&limits.trusted_owners).into();
-    let search = |places: Vec<Option<String>>, names: &[&'static str]| {
-        let (find, path) = (Arc::clone(&finding), Arc::clone(&path));
-        Search { find, places, names: names.to_vec(), path, scope }
+    let search = Search {
+        find: sql::tables_find(&limits.trusted_owners).into(),
+        names: sources::names().into(),
+        places: limits.tables.clone(),
+        path: Arc::clone(&path),
+        scope,
     };
-    let found = |search: Search| async move { search.rows(client).await };
     // Joined futures send in the order they are written: the settings hold for all that follows.
-    let ((version, settings), (identity, databases, roles), statements, (plans, task_tables, system_tables)) =
-        join4(
-            join(
-                client.simple_query("SHOW server_version"),
-                opening::settings(client, limits, &own_path, scope),
-            ),
-            join3(
-                client.query_typed_one(sql::IDENTITY, &[]),
-                scope.alone(client, client.query_typed(sql::DATABASES, &[])),
-                scope.alone(client, client.query_typed(sql::ROLES, &[])),
-            ),
-            Box::pin(Statements::prepare(client)),
-            Box::pin(join3(
-                client.batch_execute(&reading),
-                found(search(places.list(), &tasks::NAMES)),
-                found(search(limits.system_tables.list(), &systems::NAMES)),
-            )),
-        )
-        .await;
+    let ((version, settings), (identity, databases, roles), statements, (plans, tables)) = join4(
+        join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path, scope)),
+        join3(
+            client.query_typed_one(sql::IDENTITY, &[]),
+            scope.alone(client, client.query_typed(sql::DATABASES, &[])),
+            scope.alone(client, client.query_typed(sql::ROLES, &[])),
+        ),
+        Box::pin(Statements::prepare(client)),
+        Box::pin(join(client.batch_execute(&reading), search.rows(client))),
+    )
+    .await;
     // An old server refuses some of the rest, in words that say nothing of its age.
     if let Some(version) = too_old(&shown(&version.map_err(|error| setup(&error))?)) {
         return Err(OpenError::TooOld(version.to_owned()));
@@ -158,19 +147,11 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
         Some(&SqlState::DUPLICATE_PSTATEMENT) if scope == Scope::Own => OpenError::Lent,
         _ => setup(&error),
     })?;
-    let tasks = Tasks::open(client, places.clone(), search(places.list(), &tasks::NAMES), task_tables).await;
-    let systems = Systems::open(
-        client,
-        limits.system_tables.clone(),
-        search(limits.system_tables.list(), &systems::NAMES),
-        system_tables,
-    )
-    .await;
-    let (tasks, systems) = (tasks.with(Texts::of(encoding)), systems.with(Texts::of(encoding)));
+    let sources = Sources::open(client, search, tables, Texts::of(encoding)).await;
     let adapters = Adapters::new(Arc::clone(&limits.adapters), limits.trusted_owners.clone(), scope)
         .only(limits.adapter_parts)
         .with(Texts::of(encoding));
-    Ok(Prepared { statements, own_path, server, names, tasks, systems, adapters, clock })
+    Ok(Prepared { statements, own_path, server, names, sources, adapters, clock })
 }
 
 fn setup(error: &tokio_postgres::Error) -> OpenError {

@@ -10,7 +10,7 @@ use crate::model::wait_graph::Answer;
 use crate::pg::decode::locks::KnownLocks;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::section_error::SectionError;
-use crate::pg::{systems, tasks};
+use crate::pg::sources;
 
 /// What the sections of one poll brought.
 pub(super) struct Scan {
@@ -20,8 +20,7 @@ pub(super) struct Scan {
     pub(super) locks: Result<KnownLocks, SectionError>,
     pub(super) backends: Result<(Vec<Backend>, String), SectionError>,
     pub(super) prepared: Result<PreparedRows, SectionError>,
-    pub(super) tasks: tasks::Found,
-    pub(super) systems: systems::Found,
+    pub(super) sources: sources::Answers,
     pub(super) tick: Result<Tick, SectionError>,
 }
 
@@ -34,7 +33,7 @@ impl Scan {
 
     /// The error of the connection, where it is not only a statement that failed; what the server itself said comes first.
     pub(super) fn fatal(&self) -> Option<&SectionError> {
-        let fatal = [self.tasks.fatal(), self.systems.fatal()].into_iter().flatten().chain(self.errors());
+        let fatal = self.sources.fatal().into_iter().chain(self.errors());
         fatal.filter(|error| error.is_fatal()).min_by_key(|error| !error.is_last_word())
     }
 
@@ -60,7 +59,7 @@ impl Scan {
             // Those that were counted are read seldom.
             let counted = before.into_iter().flat_map(|before| &before.systems.contended);
             let counted = counted.flat_map(|table| table.section.rows.iter().map(|row| row.tag));
-            let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(self.systems.counted());
+            let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(self.sources.counted());
             for tag in tags {
                 let Some(database) = tag.database() else { continue };
                 if database != 0 && database != server.datid {

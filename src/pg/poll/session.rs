@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join, join3, join5};
+use futures_util::future::{join, join5};
 use tokio_postgres::Client;
 
 use super::known::Known;
@@ -29,9 +29,8 @@ use crate::pg::decode::locks::Reader;
 use crate::pg::decode::texts::Texts;
 use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
+use crate::pg::sources::Sources;
 use crate::pg::sql;
-use crate::pg::systems::Systems;
-use crate::pg::tasks::{self, Tasks};
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 
@@ -92,8 +91,7 @@ pub struct Session {
     /// What stays the same; the counters in it are those of the last poll.
     server: Server,
     names: NameCache,
-    tasks: Tasks,
-    systems: Systems,
+    sources: Sources,
     adapters: Adapters,
     texts: Texts,
     limits: Limits,
@@ -150,8 +148,7 @@ impl Session {
             hold,
             server,
             names: ready.names,
-            tasks: ready.tasks,
-            systems: ready.systems,
+            sources: ready.sources,
             adapters: ready.adapters,
             texts: Texts::default(),
             limits,
@@ -232,8 +229,7 @@ impl Session {
         if let Hold::Own(_) = self.hold {
             self.names.look_up(&self.client, used, patience).await;
             let snapshot = self.assemble(scan, before, taken_at, answered);
-            self.tasks.look_again(&self.client, patience).await;
-            self.systems.look_again(&self.client, patience).await;
+            self.sources.look_again(&self.client, patience).await;
             self.adapters.begin(&self.client, &snapshot.locks);
             return Ok(snapshot);
         }
@@ -265,16 +261,15 @@ impl Session {
 
     /// Whether there are tables to be read, or may be found.
     fn reads(&self) -> bool {
-        self.tasks.reads() || self.systems.reads() || self.adapters.are_known()
+        self.sources.reads() || self.adapters.are_known()
     }
 
     /// Looks up what a session of our own looks up beside the poll.
     async fn look_up_lent(&mut self, used: Used) -> Result<(), tokio_postgres::Error> {
-        let Self { client, names, tasks, systems, .. } = self;
+        let Self { client, names, sources, .. } = self;
         let patience = self.limits.poll_timeout;
         Scope::Open.apart(client, names.look_up(client, used, patience)).await?;
-        Scope::Open.apart(client, tasks.look_again(client, patience)).await?;
-        Scope::Open.apart(client, systems.look_again(client, patience)).await
+        Scope::Open.apart(client, sources.look_again(client, patience)).await
     }
 
     /// From now on somebody looks at these parts of job systems of others; the rest of them is read less often.
@@ -310,11 +305,8 @@ impl Session {
 
     /// Look-ups under way beside the poll. In a silence they wait as long as anybody.
     fn lookups(&self) -> usize {
-        let Self { names, tasks, systems, adapters, .. } = self;
-        [names.is_asking(), tasks.is_looking(), systems.is_looking(), adapters.is_reading()]
-            .into_iter()
-            .map(usize::from)
-            .sum()
+        let Self { names, sources, adapters, .. } = self;
+        [names.is_asking(), sources.is_looking(), adapters.is_reading()].into_iter().map(usize::from).sum()
     }
 
     async fn scan(&mut self, before: Option<&Snapshot>, statements: &Statements) -> Scan {
@@ -326,7 +318,7 @@ impl Session {
         let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
         let Known { locks: known_locks, backends: known_backends, .. } = &self.known;
         let activity = Backends::new(&mut self.texts, known_backends, &telling.poll, encodings.clone());
-        let (answers, told, locks, (backends, prepared), (tasks, systems, tick)) = join5(
+        let (answers, told, locks, (backends, prepared), (sources, tick)) = join5(
             scope.alone(client, sections::blocking(client, statements.blocking.as_ref(), &asked)),
             sections::tell(client, &statements.known, &telling),
             scope.alone(
@@ -337,15 +329,14 @@ impl Session {
                 scope.alone(client, sections::backends(client, &statements.backends, activity)),
                 scope.alone(client, sections::prepared(client, &statements.prepared, encodings)),
             ),
-            join3(
-                self.tasks.read(client, before),
-                self.systems.read(client, before),
+            join(
+                self.sources.read(client, before),
                 scope.alone(client, sections::tick(client, &statements.tick, &databases)),
             ),
         )
         .await;
         self.known.learn(&telling, &locks, &self.limits);
-        Scan { answers, told, locks, backends, prepared, tasks, systems, tick }
+        Scan { answers, told, locks, backends, prepared, sources, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -411,8 +402,7 @@ impl Session {
             }
             Err(error) => stale(before.map(|before| &before.server), &error),
         };
-        let task_sets = tasks::sections(&mut self.tasks, scan.tasks, before, &locks, taken_at);
-        let systems = self.systems.sections(scan.systems, before, &locks, taken_at);
+        let (task_sets, systems) = self.sources.sections(scan.sources, before, &locks, taken_at);
         Snapshot {
             taken_at,
             server,

@@ -2,6 +2,7 @@
 
 use super::Table;
 use crate::model::task::KeyRule;
+use crate::pg::decode::row::CHARACTERS;
 
 /// What a column can be read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +38,6 @@ pub(in crate::pg) const KEY: &str = "";
 /// What is read of a table, in this order: the name, and what it is read as. An interval is read as seconds.
 pub(in crate::pg) type Columns = &'static [(&'static str, Kind)];
 
-/// The table in SQL. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
-pub(in crate::pg) fn source(table: &Table) -> String {
-    let only = if table.is_partitioned { "" } else { "ONLY " };
-    format!("{only}{}.{}", quoted(&table.schema), quoted(&table.name))
-}
-
-/// A name as SQL.
-pub(in crate::pg) fn quoted(name: &str) -> String {
-    postgres_protocol::escape::escape_identifier(name)
-}
-
 /// An expression for each column; NULL for one that is not there, or is something else than it should be.
 pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
     let expressions = wanted
@@ -68,7 +58,7 @@ fn expression(table: &Table, name: &str, wanted: Kind) -> String {
     match (wanted, table.kind(name)) {
         (Kind::Int, Some(Kind::Int)) | (Kind::Oid, Some(Kind::Oid)) => format!("{column}::pg_catalog.int8"),
         (Kind::Text, Some(Kind::Int)) => format!("{column}::pg_catalog.text"),
-        (Kind::Text, Some(Kind::Text)) => format!("pg_catalog.left({column}::pg_catalog.text, 500)"),
+        (Kind::Text, Some(Kind::Text)) => format!("pg_catalog.left({column}::pg_catalog.text, {CHARACTERS})"),
         (Kind::Time, Some(Kind::Time)) => format!("{column}::pg_catalog.timestamptz"),
         (Kind::Bool, Some(Kind::Bool)) => format!("coalesce({column}, false)"),
         (Kind::Interval, Some(Kind::Interval)) => {

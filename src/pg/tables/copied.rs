@@ -9,16 +9,17 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
+use postgres_protocol::escape::escape_identifier;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
-use super::columns::quoted;
 use super::offsets::Offsets;
 use super::rows::RowBuffer;
 use super::{Columns, Kind, Refusal, Table};
 use crate::model::Text;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CopyReader;
+use crate::pg::decode::row::CHARACTERS;
 use crate::pg::decode::value::{self, float8, int2, int4, int8};
 use crate::pg::poll::raw;
 use crate::pg::section_error::SectionError;
@@ -32,9 +33,6 @@ const MOST: usize = 32 << 20;
 const EACH: usize = 64 << 10;
 /// Polls that are let pass at most between two copies.
 const LONGEST: u32 = 30;
-/// Characters of a text that are kept, as in the queries.
-const CHARACTERS: usize = 500;
-
 /// The copy of a table, prepared.
 #[derive(Debug, Clone)]
 pub(in crate::pg) struct Copying {
@@ -85,14 +83,14 @@ impl Copying {
         for (name, kind) in wanted {
             let column = table.column(name).filter(|column| column.generated.is_empty());
             let place = column.filter(|column| fits(*kind, column.kind)).map(|column| {
-                names.push(quoted(&column.name));
+                names.push(escape_identifier(&column.name));
                 layout.copied.push(column.kind);
                 layout.copied.len() - 1
             });
             layout.wanted.push((*kind, place));
         }
-        let (schema, table) = (quoted(&table.schema), quoted(&table.name));
-        let sql = format!("COPY {schema}.{table} ({}) TO STDOUT (FORMAT binary)", names.join(", "));
+        let (table, columns) = (table.named().sql(), names.join(", "));
+        let sql = format!("COPY {table} ({columns}) TO STDOUT (FORMAT binary)");
         Ok(Ok(Self { statement: client.prepare(&sql).await?, layout }))
     }
 

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use tokio_postgres::Row;
 
 use super::columns::Kind;
+use super::named::Named;
 use crate::model::Text;
 use crate::model::growth::Growth;
 use locktop_tasks::trust::remedy;
@@ -120,15 +121,18 @@ impl Table {
         serde_json::from_str(&text(raw(row, 0))?).ok()
     }
 
-    /// The tables in these rows; for their own rows the config says that this is locked.
-    pub(in crate::pg) fn all(rows: &[Row], key_rule: &KeyRule) -> Vec<Self> {
-        let tables = rows.iter().filter_map(Self::of);
-        tables.map(|table| Self { key_rule: key_rule.clone(), ..table }).collect()
+    /// The tables in these rows.
+    pub(in crate::pg) fn all(rows: &[Row]) -> Vec<Self> {
+        rows.iter().filter_map(Self::of).collect()
     }
 
     /// `schema.table` for people.
     pub(in crate::pg) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
+    }
+
+    pub(in crate::pg) fn named(&self) -> Named<'_> {
+        Named { oid: self.oid, schema: &self.schema, name: &self.name, is_partitioned: self.is_partitioned }
     }
 
     pub(in crate::pg) fn owner(&self) -> Owner {
@@ -146,6 +150,11 @@ impl Table {
 
     pub(in crate::pg) fn kind(&self, column: &str) -> Option<Kind> {
         self.column(column).and_then(|column| Kind::of(column.kind))
+    }
+
+    /// Whether it has this column, of this kind.
+    pub(in crate::pg) fn is(&self, column: &str, kind: Kind) -> bool {
+        self.kind(column) == Some(kind)
     }
 
     /// Why it is not read, if it is not.

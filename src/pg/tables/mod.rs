@@ -10,26 +10,19 @@ mod access;
 mod columns;
 mod copied;
 mod found;
+mod named;
 mod offsets;
 mod reading;
 mod rows;
-mod search;
-
-use std::time::Duration;
 
 pub(super) use access::{Refusal, blocker, has_changed, reason};
-pub(super) use columns::{Columns, KEY, Kind, columns, source};
+pub(super) use columns::{Columns, KEY, Kind, columns};
 pub(super) use copied::Copying;
 pub(super) use found::Table;
 #[cfg(test)]
 pub(super) use found::{Column, Index};
-pub(super) use reading::{Plan, Reading};
-pub(super) use search::{Search, given};
-
-/// The tables are looked for again after this long.
-pub(super) const RENEW: Duration = Duration::from_secs(30);
-/// After an error they are looked for again, but not sooner than this.
-pub(super) const REST: Duration = Duration::from_secs(2);
+pub(super) use named::{Named, guarded, locked};
+pub(super) use reading::{Plan, Reading, records};
 
 /// Polls that are let pass at most between two that read much.
 const LONGEST: u32 = 10;

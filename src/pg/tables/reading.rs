@@ -1,21 +1,18 @@
 //! How a table is read: by a statement where its owner is trusted, else by a copy of the table itself.
 
-use std::fmt::Write as _;
 use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::columns::source;
 use super::copied::Copying;
+use super::named::{Named, guarded};
 use super::rows::RowBuffer;
 use super::{Columns, Refusal, Table};
 use crate::model::Text;
 use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
-use crate::pg::sql::guard;
 use crate::pg::trust::{remedy, untrusted};
 
 /// How a table is read.
@@ -62,18 +59,8 @@ impl Plan {
     /// only then is the query planned: all in one message, which is one transaction, so that no table can be another one by then.
     /// (PostgreSQL's documentation, "Multiple Statements in a Simple Query".)
     pub(in crate::pg) fn query(tables: &[&Table], query: &str) -> Self {
-        let mut sql = String::from("SET TRANSACTION READ ONLY;\n");
-        for table in tables {
-            let _ = writeln!(sql, "LOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
-        }
-        for table in tables {
-            let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
-            let _ = writeln!(sql, "EXECUTE {}({}, {schema}, {name});", guard(), table.oid);
-        }
-        sql.push_str("SELECT pg_catalog.encode(pg_catalog.record_send(q), 'hex') AS found FROM (\n");
-        sql.push_str(query);
-        sql.push_str("\n) AS q");
-        Self::Statement(sql)
+        let tables: Vec<Named<'_>> = tables.iter().map(|table| table.named()).collect();
+        Self::Statement(format!("SET TRANSACTION READ ONLY;{}\n{}", guarded(&tables), records(query)))
     }
 }
 
@@ -91,6 +78,11 @@ impl Reading {
     pub(in crate::pg) fn is_copy(&self) -> bool {
         matches!(self, Self::Copy(_))
     }
+}
+
+/// Rows as hexadecimal digits of records, in a column `found`.
+pub(in crate::pg) fn records(query: &str) -> String {
+    format!("SELECT pg_catalog.encode(pg_catalog.record_send(q), 'hex') AS found FROM (\n{query}\n) AS q")
 }
 
 async fn queried(client: &Client, sql: &str) -> Result<Vec<Bytes>, Refusal> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use locktop::model::snapshot::{Pooling, Snapshot};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, OpenError, PollError, Session};
-use locktop::pg::tasks::Places;
+use locktop::pg::sources::Places;
 use locktop::schema::{SchemaName, script};
 
 use crate::pooler::Pooler;
@@ -97,9 +97,8 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         .await;
 
         // A place in the config that is no name.
-        let schedules = Some("no such.place.anywhere.at all".to_owned());
-        let places = Places { schedules, ..Places::default() };
-        let mut wrong = Session::open(&pool, Limits { task_tables: places, ..limits }).await.unwrap();
+        let tables = Places::default().with("scheduled_tasks", "no such.place.anywhere.at all");
+        let mut wrong = Session::open(&pool, Limits { tables, ..limits }).await.unwrap();
         let snapshot = poll(&mut wrong, None).await;
         let said = errors(&snapshot);
         assert!(said.len() == 1 && said[0].starts_with("[tables] in the config: "), "{said:?}");

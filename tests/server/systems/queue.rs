@@ -2,7 +2,7 @@
 
 use locktop::model::namespace;
 use locktop::model::view::View;
-use locktop::pg::systems::Places;
+use locktop::pg::sources::Places;
 use serde_json::json;
 use tokio_postgres::Client;
 
@@ -311,14 +311,13 @@ async fn a_queue_without_an_index_is_not_read_whole() {
 #[tokio::test]
 async fn one_bad_name_in_the_config_leaves_the_others() {
     let mut stage = Stage::new(&format!("CREATE SCHEMA jobs; SET search_path = jobs; {PRINTED}")).await;
-    let places = Places {
-        queue: Some("a.b.c.d".into()),
-        leases: Some("jobs.distlock".into()),
-        limits: Some("jobs.rate_limit".into()),
-        generators: Some("jobs.task_queue".into()),
-        ..Places::default()
-    };
-    stage.system_places(places).await;
+    let places = [
+        ("task_queue", "a.b.c.d"),
+        ("distlock", "jobs.distlock"),
+        ("rate_limit", "jobs.rate_limit"),
+        ("id_generator", "jobs.task_queue"),
+    ];
+    stage.places(Places(places.map(|(name, place)| (name, place.to_owned())).into())).await;
     let view = stage.look().await;
     let systems = &view.snapshot.as_ref().unwrap().systems;
     assert!(

@@ -18,8 +18,7 @@ use locktop::model::view::{TargetId, View};
 use locktop::model::words;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
-use locktop::pg::systems;
-use locktop::pg::tasks::Places;
+use locktop::pg::sources::Places;
 use locktop::schema::SchemaName;
 use locktop::ui::theme::{Base, Depth, Theme};
 use locktop::ui::viewport::Viewport;
@@ -86,14 +85,7 @@ impl Stage {
     }
 
     pub(crate) async fn places(&mut self, places: Places) {
-        self.limits.task_tables = places;
-        self.digest = digest();
-        self.reopen().await;
-    }
-
-    /// The same for the tables of the other lock systems.
-    pub(crate) async fn system_places(&mut self, places: systems::Places) {
-        self.limits.system_tables = places;
+        self.limits.tables = places;
         self.digest = digest();
         self.reopen().await;
     }

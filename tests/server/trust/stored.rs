@@ -2,7 +2,7 @@
 //! without any row.
 
 use locktop::pg::poll::Limits;
-use locktop::pg::{systems, tasks};
+use locktop::pg::sources::Places;
 
 use super::ground::{Ground, NAMES, is_whole, one_version, watchers};
 use super::looks::{ALL, feed, limits, look, rows, snapshot};
@@ -129,20 +129,8 @@ async fn a_table_that_the_config_names_is_a_strangers_all_the_same() {
 
 /// All six tables in this schema, by the config.
 pub(crate) fn in_schema(schema: &str, limits: Limits) -> Limits {
-    let name = |table: &str| Some(format!("\"{schema}\".{table}"));
-    Limits {
-        task_tables: tasks::Places {
-            schedules: name("scheduled_tasks"),
-            executions: name("task_execution_log"),
-            ..Default::default()
-        },
-        system_tables: systems::Places {
-            leases: name("distlock"),
-            queue: name("task_queue"),
-            limits: name("rate_limit"),
-            generators: name("id_generator"),
-            ..Default::default()
-        },
-        ..limits
-    }
+    let names =
+        ["scheduled_tasks", "task_execution_log", "distlock", "task_queue", "rate_limit", "id_generator"];
+    let tables = Places(names.map(|name| (name, format!("\"{schema}\".{name}"))).into());
+    Limits { tables, ..limits }
 }

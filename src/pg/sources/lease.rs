@@ -1,40 +1,37 @@
 //! Leases: `distlock`.
 
-use super::reader::Rows;
+use super::source::{Source, filled};
 use crate::model::lease::{Lease, Place};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
-use crate::pg::decode::copy::Fields;
-use crate::pg::decode::texts::Texts;
-use crate::pg::decode::value::{float8, int8, text, timestamp};
-use crate::pg::sql;
-use crate::pg::tables::{Columns, Kind, Table, columns, source};
-use locktop_tasks::sql::{fill, without_comments};
+use crate::pg::decode::row::Values;
+use crate::pg::decode::value::text;
+use crate::pg::tables::{Columns, Kind, Table};
 
-const COLUMNS: Columns = &[
-    ("id", Kind::Text),
-    ("owner", Kind::Text),
-    ("ts", Kind::Time),
-    ("expired_time", Kind::Interval),
-    ("token", Kind::Int),
-    ("acquired_at", Kind::Time),
-    ("released_at", Kind::Time),
-    ("backend_pid", Kind::Int),
-    ("backend_start", Kind::Time),
-];
+const QUERY: &str = include_str!("../../../assets/sql/leases.sql");
 
-impl Rows for Lease {
+impl Source for Lease {
     const TABLE: &'static str = "distlock";
-    // With the end and the place.
-    const COLUMNS: usize = COLUMNS.len() + 2;
+    const COLUMNS: Columns = &[
+        ("id", Kind::Text),
+        ("owner", Kind::Text),
+        ("ts", Kind::Time),
+        ("expired_time", Kind::Interval),
+        ("token", Kind::Int),
+        ("acquired_at", Kind::Time),
+        ("released_at", Kind::Time),
+        ("backend_pid", Kind::Int),
+        ("backend_start", Kind::Time),
+    ];
+    /// The end and the place.
+    const EXTRA: usize = 2;
     const MOST: usize = 1000;
-    const EACH: usize = 1001;
+    const LACKS: &'static str = "has no columns id, owner and ts: it is no table of leases";
 
-    fn lacks(table: &Table) -> Option<&'static str> {
-        let is_one = matches!(table.kind("id"), Some(Kind::Int | Kind::Text))
-            && table.kind("owner") == Some(Kind::Text)
-            && table.kind("ts") == Some(Kind::Time);
-        (!is_one).then_some("has no columns id, owner and ts: it is no table of leases")
+    fn is_one(table: &Table) -> bool {
+        (table.is("id", Kind::Int) || table.is("id", Kind::Text))
+            && table.is("owner", Kind::Text)
+            && table.is("ts", Kind::Time)
     }
 
     /// The published table knows nothing of these.
@@ -46,24 +43,9 @@ impl Rows for Lease {
         let order = if table.has_index(&["id"]) { "ORDER BY t.id" } else { "" };
         // The parts of a partitioned table may have rows at the same place.
         let place = if table.is_partitioned { "NULL::pg_catalog.text" } else { "t.ctid::pg_catalog.text" };
-        let (columns, source, end) = (columns(table, COLUMNS), source(table), end(table));
-        let limit = (Self::MOST + 1).to_string();
-        let values = [
-            ("$columns", columns.as_str()),
-            ("$end", &end),
-            ("$place", place),
-            ("$table", &source),
-            ("$order", order),
-            ("$limit", &limit),
-        ];
-        Ok(fill(&without_comments(sql::LEASES), &values))
+        let end = end(table);
+        Ok(filled::<Self>(QUERY, table, &[("$end", &end), ("$place", place), ("$order", order)]))
     }
-
-    fn copied() -> Columns {
-        COLUMNS
-    }
-
-    const EXTRA: usize = 2;
 
     /// A number is sorted as one. Where the row is, is not in a copy, and when it ends is computed here.
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
@@ -77,20 +59,20 @@ impl Rows for Lease {
         rows
     }
 
-    fn read(fields: &mut Fields<'_>, texts: &mut Texts) -> Result<Option<Self>, DecodeError> {
-        let Some(id) = texts.get(fields.value()?) else { return Ok(None) };
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let Some(id) = row.text()? else { return Ok(None) };
         Ok(Some(Self {
             id,
-            owner: texts.get(fields.value()?),
-            renewed_at: timestamp(fields.value()?),
-            term: float8(fields.value()?).filter(|seconds| !seconds.is_nan()),
-            token: int8(fields.value()?),
-            acquired_at: timestamp(fields.value()?),
-            released_at: timestamp(fields.value()?),
-            backend_pid: int8(fields.value()?).and_then(|pid| i32::try_from(pid).ok()),
-            backend_start: timestamp(fields.value()?),
-            expires_at: timestamp(fields.value()?),
-            place: text(fields.value()?).and_then(|place| place_of(&place)),
+            owner: row.text()?,
+            renewed_at: row.time()?,
+            term: row.float()?.filter(|seconds| !seconds.is_nan()),
+            token: row.int()?,
+            acquired_at: row.time()?,
+            released_at: row.time()?,
+            backend_pid: row.small()?,
+            backend_start: row.time()?,
+            expires_at: row.time()?,
+            place: text(row.bytes()?).and_then(|place| place_of(&place)),
         }))
     }
 }

@@ -1,0 +1,87 @@
+//! Waits that were counted while nobody looked: `contended_locks`.
+
+use super::source::{Reads, Source, filled};
+use super::worker::BESIDE;
+use crate::model::counted_waits::{CountedWaits, tag};
+use crate::model::lock::{LockMode, LockType};
+use crate::model::{Text, Timestamp};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::row::Values;
+use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/contended_locks.sql");
+
+/// It is read once in so many polls: whoever counts looks every few seconds.
+const POLLS: u32 = 10;
+/// More than that are not read, by what the server has counted and by the statement itself. There is no index on what they have cost:
+/// it would change with every look of `observe_lock_waits()`, whose updates stay on their page without it (HOT).
+const ROWS: i64 = 20_000;
+
+impl Source for CountedWaits {
+    const TABLE: &'static str = "contended_locks";
+    const COLUMNS: Columns = &[
+        ("locktype", Kind::Text),
+        ("database", Kind::Oid),
+        ("relation", Kind::Oid),
+        ("classid", Kind::Oid),
+        ("objid", Kind::Oid),
+        ("objsubid", Kind::Int),
+        ("waits_seen", Kind::Int),
+        ("total_wait", Kind::Interval),
+        ("longest_wait", Kind::Interval),
+        ("longest_mode", Kind::Text),
+        ("first_seen", Kind::Time),
+        ("last_seen", Kind::Time),
+    ];
+    const MOST: usize = 50;
+    const LACKS: &'static str =
+        "has no columns locktype, objid and total_wait: it is no table of counted waits";
+    const BESIDE: &'static [&'static str] = BESIDE;
+
+    fn is_one(table: &Table) -> bool {
+        table.is("locktype", Kind::Text)
+            && table.is("total_wait", Kind::Interval)
+            && table.is("objid", Kind::Oid)
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        if table.rows > ROWS {
+            return Err(format!(
+                "{} is not read: it has about {} rows, and observe_lock_waits() keeps 10000 unless told otherwise",
+                table.label(),
+                table.rows
+            )
+            .into());
+        }
+        Ok(filled::<Self>(QUERY, table, &[("$rows", &(ROWS + 1).to_string())]))
+    }
+
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by(|a, b| b.total.total_cmp(&a.total));
+        rows
+    }
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let locktype = row.text()?.map(|text| LockType::parse(text.as_bytes()));
+        let mut oid = || Ok::<_, DecodeError>(row.small()?.unwrap_or(0));
+        let (database, relation, classid, objid) = (oid()?, oid()?, oid()?, oid()?);
+        let objsubid = row.small()?.unwrap_or(0);
+        let waits = row.small()?.unwrap_or(0);
+        let (total, longest) = (row.number()?, row.number()?.unwrap_or(0.0));
+        let longest_mode = row.text()?.and_then(|mode| LockMode::parse(mode.as_bytes()));
+        let (first, last) = (row.time()?, row.time()?);
+        Ok(locktype.zip(total).map(|(locktype, total)| Self {
+            tag: tag(locktype, database, relation, (classid, objid, objsubid)),
+            waits,
+            total,
+            longest,
+            longest_mode,
+            first,
+            last,
+        }))
+    }
+
+    fn rest(_: &[Self], _: Reads) -> u32 {
+        POLLS
+    }
+}

@@ -1,0 +1,171 @@
+//! Executions of scheduled tasks: `task_execution_log`.
+//!
+//! A log only grows, so that each part of it is read by an index: the running executions in every poll, and the last ones of each task in
+//! every few.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::source::{Reads, Source, filled};
+use crate::model::Text;
+use crate::model::task::{Execution, Schedule};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::row::Values;
+use crate::pg::tables::{Columns, Kind, Table, every};
+
+const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql");
+const LAST: &str = include_str!("../../../assets/sql/tasks_last.sql");
+const NEWEST_ONES: &str = include_str!("../../../assets/sql/tasks_newest.sql");
+
+/// Running executions that are read at most.
+const RUNNING: usize = 1000;
+/// Tasks whose last executions are read.
+const LAST_OF: usize = 400;
+/// How many of each.
+const EACH: usize = 5;
+/// Executions that are read where only the primary key helps.
+const NEWEST: usize = 1000;
+/// Executions that a poll may read on average, beside the running ones.
+const PER_POLL: usize = 501;
+
+impl Source for Execution {
+    const TABLE: &'static str = "task_execution_log";
+    const COLUMNS: Columns = &[
+        ("id", Kind::Int),
+        ("task_id", Kind::Int),
+        ("worker_id", Kind::Text),
+        ("status", Kind::Text),
+        ("started_at", Kind::Time),
+        ("completed_at", Kind::Time),
+        ("error_message", Kind::Text),
+        ("lock_id", Kind::Int),
+        ("backend_pid", Kind::Int),
+        ("backend_start", Kind::Time),
+        ("attempt", Kind::Int),
+        ("heartbeat_at", Kind::Time),
+        ("recovered_by", Kind::Text),
+    ];
+    const MOST: usize = RUNNING;
+    const LACKS: &'static str = "has no columns id, task_id and status: it is no log of executions";
+
+    fn is_one(table: &Table) -> bool {
+        table.is("id", Kind::Int) && table.is("task_id", Kind::Int) && table.is("status", Kind::Text)
+    }
+
+    fn own_keys(table: &Table) -> bool {
+        ["backend_pid", "backend_start", "lock_id"].iter().all(|column| table.kind(column).is_some())
+    }
+
+    /// The running ones, and the newest of all.
+    fn query(log: &Table) -> Result<String, Text> {
+        let newest = log.has_index(&["id"]).then(|| part(NEWEST_ONES, log, &[]));
+        let parts: Vec<String> = Self::part(log).into_iter().chain(newest).collect();
+        if parts.is_empty() {
+            let name = log.label();
+            return Err(format!(
+                "{name} has no index on (status, started_at) nor on id, and is not read: that would read all of it"
+            )
+            .into());
+        }
+        Ok(parts.join("\nUNION ALL\n"))
+    }
+
+    /// The running ones, and the last of each task.
+    fn query_with(log: &Table, schedules: &Table) -> Option<String> {
+        let running = Self::part(log)?;
+        let by_task = log.kind("started_at").is_some() && log.has_index(&["task_id", "started_at"]);
+        if !by_task || schedules.stranger.is_some() {
+            return None;
+        }
+        let last_run_at = if schedules.kind("last_run_at").is_some() { "t.last_run_at" } else { "NULL" };
+        let schedules = schedules.named().source();
+        let last = part(LAST, log, &[("$table", &schedules), ("$last_run_at", last_run_at)]);
+        Some(format!("{running}\nUNION ALL\n{last}"))
+    }
+
+    /// The running ones.
+    fn part(log: &Table) -> Option<String> {
+        let has_index =
+            log.kind("started_at").is_some() && log.index_where("status", "running", &[]).is_some();
+        has_index.then(|| part(RUNNING_ONES, log, &[]))
+    }
+
+    fn stays(&self) -> bool {
+        !self.is_running()
+    }
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let (Some(id), Some(task_id)) = (row.int()?, row.int()?) else { return Ok(None) };
+        Ok(Some(Self {
+            id,
+            task_id,
+            worker: row.text()?,
+            status: row.text()?,
+            started_at: row.time()?,
+            completed_at: row.time()?,
+            error: row.text()?,
+            lock_id: row.int()?,
+            backend_pid: row.small()?,
+            backend_start: row.time()?,
+            attempt: row.int()?,
+            heartbeat_at: row.time()?,
+            recovered_by: row.text()?,
+        }))
+    }
+
+    /// Each once, newest first, with no more than the last few of each task beside those that run; and whether more may run.
+    fn tidy(mut rows: Vec<Self>, reads: Reads) -> (Vec<Self>, bool) {
+        rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
+        let mut seen = FxHashSet::default();
+        let mut finished: FxHashMap<i64, usize> = FxHashMap::default();
+        rows.retain(|row| {
+            let count = finished.entry(row.task_id).or_default();
+            *count += usize::from(!row.is_running());
+            seen.insert(row.id) && (row.is_running() || *count <= EACH)
+        });
+        let has_more = match reads {
+            Reads::Copy => false,
+            Reads::Parts => rows.iter().filter(|row| row.is_running()).count() > RUNNING,
+            Reads::Query => true,
+        };
+        (rows, has_more)
+    }
+
+    /// What runs is read in every poll, if it has to be with all the rest.
+    fn rest(rows: &[Self], reads: Reads) -> u32 {
+        if reads == Reads::Parts { every(rows.len(), PER_POLL) } else { 0 }
+    }
+}
+
+/// One part of the query of the log.
+fn part(template: &str, log: &Table, values: &[(&str, &str)]) -> String {
+    let (log_table, running, newest) = (log.named().source(), (RUNNING + 1).to_string(), NEWEST.to_string());
+    let (schedules, tasks, each) = (Schedule::MOST.to_string(), LAST_OF.to_string(), EACH.to_string());
+    let mut all = vec![("$log", log_table.as_str()), ("$running", &running), ("$newest", &newest)];
+    all.extend([("$schedules", schedules.as_str()), ("$tasks", &tasks), ("$each", &each)]);
+    all.extend(values);
+    filled::<Execution>(template, log, &all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Timestamp;
+
+    #[test]
+    fn running_ones_and_the_last_five_of_each_task_are_kept_once() {
+        let row = |id: i64, task_id, status: &str| Execution {
+            id,
+            task_id,
+            status: Some(status.into()),
+            started_at: Timestamp::from_timestamp(id, 0),
+            ..Execution::default()
+        };
+        let mut rows: Vec<Execution> = (10..20).map(|id| row(id, 1, "failed")).collect();
+        rows.push(row(3, 1, "running"));
+        rows.push(row(3, 1, "running"));
+        rows.push(Execution { started_at: None, ..row(30, 2, "completed") });
+        let (kept, has_more) = Execution::tidy(rows, Reads::Parts);
+        assert_eq!(kept.iter().map(|row| row.id).collect::<Vec<_>>(), [19, 18, 17, 16, 15, 3, 30]);
+        assert!(!has_more);
+    }
+}

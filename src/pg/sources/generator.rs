@@ -1,0 +1,38 @@
+//! Id generators: `id_generator`.
+
+use super::source::{Source, filled};
+use crate::model::id_generator::IdGenerator;
+use crate::model::{Text, Timestamp};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::row::Values;
+use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/id_generators.sql");
+
+impl Source for IdGenerator {
+    const TABLE: &'static str = "id_generator";
+    const COLUMNS: Columns =
+        &[("worker_id", Kind::Int), ("sequence", Kind::Int), ("last_timestamp", Kind::Int)];
+    const MOST: usize = 1024;
+    const LACKS: &'static str =
+        "has no columns worker_id and last_timestamp: it is no table of id generators";
+
+    fn is_one(table: &Table) -> bool {
+        table.is("worker_id", Kind::Int) && table.is("last_timestamp", Kind::Int)
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        let order = if table.has_index(&["worker_id"]) { "ORDER BY t.worker_id" } else { "" };
+        Ok(filled::<Self>(QUERY, table, &[("$order", order)]))
+    }
+
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by_key(|row| row.worker);
+        rows
+    }
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let Some(worker) = row.int()? else { return Ok(None) };
+        Ok(Some(Self { worker, sequence: row.int()?, last_timestamp: row.int()? }))
+    }
+}

@@ -1,0 +1,61 @@
+//! Rate limits: `rate_limit`.
+
+use super::source::{Source, filled};
+use crate::model::rate_limit::RateLimit;
+use crate::model::{Text, Timestamp};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::row::Values;
+use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/rate_limits.sql");
+
+impl Source for RateLimit {
+    const TABLE: &'static str = "rate_limit";
+    const COLUMNS: Columns = &[
+        ("key", Kind::Text),
+        ("count", Kind::Int),
+        ("window_start", Kind::Time),
+        ("max_requests", Kind::Int),
+        ("expires_at", Kind::Time),
+    ];
+    const MOST: usize = 1000;
+    const LACKS: &'static str = "has no columns key and count: it is no table of rate limits";
+
+    fn is_one(table: &Table) -> bool {
+        (table.is("key", Kind::Text) || table.is("key", Kind::Int)) && table.is("count", Kind::Int)
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        let sorted = |column: &str| table.is(column, Kind::Time) && table.has_index(&[column]);
+        let (condition, order) = match () {
+            // Windows that are over say nothing, and there may be millions of them.
+            () if sorted("expires_at") => {
+                ("WHERE t.expires_at OPERATOR(pg_catalog.>) pg_catalog.now()", "ORDER BY t.expires_at DESC")
+            }
+            () if sorted("window_start") => ("", "ORDER BY t.window_start DESC"),
+            () if table.has_index(&["key"]) => ("", "ORDER BY t.key"),
+            () => ("", ""),
+        };
+        Ok(filled::<Self>(QUERY, table, &[("$where", condition), ("$order", order)]))
+    }
+
+    fn choose(mut rows: Vec<Self>, now: Timestamp) -> Vec<Self> {
+        rows.retain(|row| row.expires_at.is_none_or(|end| end > now));
+        rows.sort_by(|one, other| {
+            let time = |row: &Self| (row.expires_at, row.window_start);
+            time(other).cmp(&time(one)).then_with(|| one.key.cmp(&other.key))
+        });
+        rows
+    }
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let Some(key) = row.text()? else { return Ok(None) };
+        Ok(Some(Self {
+            key,
+            count: row.int()?,
+            window_start: row.time()?,
+            max_requests: row.int()?,
+            expires_at: row.time()?,
+        }))
+    }
+}

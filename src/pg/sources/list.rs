@@ -1,0 +1,121 @@
+//! The list of the sources.
+
+use std::sync::Arc;
+
+use tokio_postgres::Client;
+
+use super::reader::{self, Answer, Reader, Turn};
+use super::search;
+use super::source::Source;
+use super::tasks::{self, Pair};
+use crate::model::Text;
+use crate::model::counted_waits::CountedWaits;
+use crate::model::id_generator::IdGenerator;
+use crate::model::lease::Lease;
+use crate::model::rate_limit::RateLimit;
+use crate::model::snapshot::Snapshot;
+use crate::model::systems::Systems;
+use crate::model::task::{Execution, Schedule, TaskSet};
+use crate::model::task_worker::TaskWorker;
+use crate::model::work_queue::{Item, StateCount};
+use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
+
+/// Sources that have a place of their own in [`Systems`], and what stands for all of them; the pairs of tables of tasks are in front.
+macro_rules! sources {
+    ($($place:ident: $row:ty),* $(,)?) => {
+        /// How to read each table there is.
+        #[derive(Debug, Default)]
+        pub(super) struct Readers {
+            tasks: Vec<Pair>,
+            $($place: Vec<Reader<$row>>,)*
+        }
+
+        /// What the tables brought, in the order of the readers.
+        #[derive(Debug, Default)]
+        pub(in crate::pg) struct Answers {
+            tasks: Vec<tasks::PairAnswer>,
+            $(pub(super) $place: Vec<Answer>,)*
+        }
+
+        /// The usual names, each once.
+        pub(in crate::pg) fn names() -> Vec<&'static str> {
+            let mut names = vec![Schedule::TABLE, Execution::TABLE, $(<$row>::TABLE,)*];
+            names.dedup();
+            names
+        }
+
+        impl Readers {
+            /// Makes ready what was found.
+            pub(super) async fn prepare(
+                client: &Client,
+                scope: Scope,
+                found: &search::FoundTables,
+            ) -> Result<Self, SectionError> {
+                Ok(Self {
+                    tasks: tasks::prepared(client, scope, found).await?,
+                    $($place: found.readers(client, scope).await?,)*
+                })
+            }
+
+            pub(super) fn is_empty(&self) -> bool {
+                self.tasks.is_empty() $(&& self.$place.is_empty())*
+            }
+
+            /// Sends the statements, in the order of the list, and waits for their answers.
+            pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
+                let (old, locks) = (before.map(|before| &*before.systems), before.map(|before| &before.locks));
+                let (tasks, $($place),*) = tokio::join!(
+                    biased;
+                    tasks::read(client, &self.tasks, before),
+                    $(reader::read(client, &self.$place, old.map(|old| &*old.$place), locks)),*
+                );
+                Answers { tasks, $($place),* }
+            }
+
+            /// The rows, from what was found; what was not read comes from the snapshot before.
+            pub(super) fn sections(
+                &mut self,
+                found: Answers,
+                turn: &mut Turn<'_>,
+                before: Option<&Snapshot>,
+            ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
+                let old = before.map(|before| &*before.systems);
+                let sets = tasks::sets(&mut self.tasks, turn, found.tasks, before);
+                let systems = Systems {
+                    $($place: turn.tables(&mut self.$place, found.$place, old.map(|old| &*old.$place)),)*
+                    ..Systems::default()
+                };
+                (Arc::new(sets), Arc::new(systems))
+            }
+        }
+
+        impl Answers {
+            pub(super) fn answers(&self) -> impl Iterator<Item = &Answer> {
+                let tasks = self.tasks.iter().flat_map(|(schedules, log)| [schedules].into_iter().chain(log));
+                tasks$(.chain(&self.$place))*
+            }
+        }
+
+        /// What an earlier snapshot had, when nobody knows whether the tables are still there.
+        pub(super) fn aged(before: &Snapshot, reason: &Text) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
+            let (sets, old) = (&before.task_sets, &before.systems);
+            let sets = sets.iter().map(|set| tasks::aged(set, reason)).collect();
+            let systems = Systems {
+                $($place: old.$place.iter().map(|table| table.stale(reason.clone())).collect(),)*
+                ..Systems::default()
+            };
+            (Arc::new(sets), Arc::new(systems))
+        }
+    };
+}
+
+sources! {
+    leases: Lease,
+    counts: StateCount,
+    items: Item,
+    limits: RateLimit,
+    generators: IdGenerator,
+    workers: TaskWorker,
+    contended: CountedWaits,
+}

@@ -1,0 +1,157 @@
+//! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits and id generators; workers and what
+//! they take, and waits that were counted.
+//!
+//! A source is a file: what its table is called, what it has to have, the query, and a row of it ([`source::Source`]); [`list`] has them all.
+//! Each table is read by one statement of a known cost, as `pg::tables` says. What is dear is read in every few polls, what runs in each.
+
+mod contended;
+mod execution;
+mod generator;
+mod lease;
+mod limit;
+mod list;
+mod places;
+mod queue;
+mod queue_count;
+mod queue_item;
+mod reader;
+mod schedule;
+mod search;
+mod source;
+mod tasks;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::{Client, Row};
+
+use super::background::{Background, Renewal};
+use super::decode::row;
+use super::decode::texts::Texts;
+use super::section_error::SectionError;
+use super::tables::Refusal;
+use crate::model::counted_waits::CountedWaits;
+use crate::model::lock::{Lock, LockTag};
+use crate::model::snapshot::{Section, Snapshot};
+use crate::model::systems::Systems;
+use crate::model::task::TaskSet;
+use crate::model::{Text, Timestamp};
+use list::Readers;
+use reader::{Brought, Turn};
+use source::Source as _;
+
+pub(super) use list::{Answers, names};
+pub use places::Places;
+pub(super) use search::Search;
+
+/// The tables of a session.
+#[derive(Debug)]
+pub(super) struct Sources {
+    search: Search,
+    readers: Readers,
+    texts: Texts,
+    renewal: Renewal,
+    /// Why nobody knows yet which tables there are.
+    unknown: Option<Text>,
+    looking: Background<Result<Readers, SectionError>>,
+}
+
+impl Answers {
+    /// The error of the connection, where it is not only a statement that failed.
+    pub(super) fn fatal(&self) -> Option<&SectionError> {
+        self.answers().filter_map(|answer| answer.as_ref().err()).find_map(Refusal::fatal)
+    }
+
+    /// The locks whose waits were counted, as far as they were read this time.
+    pub(super) fn counted(&self) -> impl Iterator<Item = LockTag> {
+        let rows = self.contended.iter().filter_map(|answer| match answer {
+            Ok(Brought::Rows(messages)) => {
+                let (columns, mut texts) = (CountedWaits::WIDTH, Texts::default());
+                row::rows(messages, columns, &mut texts, CountedWaits::read).ok()
+            }
+            _ => None,
+        });
+        rows.flatten().map(|row| row.tag)
+    }
+}
+
+impl Sources {
+    /// With what the first look found, and texts of the own database. When that failed, the next one finds it.
+    pub(super) async fn open(
+        client: &Client,
+        search: Search,
+        found: Result<Vec<Row>, tokio_postgres::Error>,
+        texts: Texts,
+    ) -> Self {
+        let readers = match found {
+            Ok(rows) => Readers::prepare(client, search.scope, &search.all(&rows)).await,
+            // A name that is no name fails the look itself.
+            Err(error) if error.as_db_error().is_some() => look(client, &search).await,
+            Err(error) => Err(error.into()),
+        };
+        let mut renewal = Renewal::default();
+        renewal.begin();
+        if readers.is_err() {
+            renewal.fail();
+        }
+        let unknown = readers.as_ref().err().map(SectionError::text);
+        let readers = readers.unwrap_or_default();
+        Self { search, readers, texts, renewal, unknown, looking: Background::default() }
+    }
+
+    /// Whether somebody looks for tables just now.
+    pub(super) fn is_looking(&self) -> bool {
+        self.looking.is_running()
+    }
+
+    /// Whether there is anything to be read.
+    pub(super) fn reads(&self) -> bool {
+        !self.readers.is_empty()
+    }
+
+    /// Looks again when it is time, and waits for the answer for at most `patience`; later ones count from the next
+    /// poll on.
+    pub(super) async fn look_again(&mut self, client: &Arc<Client>, patience: Duration) {
+        if !self.looking.is_begun() && self.renewal.is_due() {
+            self.renewal.begin();
+            let (client, search) = (Arc::clone(client), self.search.clone());
+            self.looking.begin(async move { look(&client, &search).await });
+        }
+        match self.looking.take(patience).await {
+            None => {}
+            Some(Ok(Ok(readers))) => (self.readers, self.unknown) = (readers, None),
+            Some(_) => self.renewal.fail(),
+        }
+    }
+
+    /// Sends the statements, and waits for their answers. A table that was locked exclusively in `before` is not
+    /// asked for: the statement would only wait.
+    pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
+        self.readers.read(client, before).await
+    }
+
+    /// The rows of a snapshot, from what was found; what was not read comes from the snapshot before. `locks` are those of
+    /// the same snapshot and say who is in the way.
+    pub(super) fn sections(
+        &mut self,
+        found: Answers,
+        before: Option<&Snapshot>,
+        locks: &Section<Lock>,
+        taken_at: Timestamp,
+    ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
+        if let (Some(reason), Some(before)) = (&self.unknown, before) {
+            return list::aged(before, reason);
+        }
+        let mut turn = Turn { texts: &mut self.texts, has_changed: false, locks, taken_at };
+        let sections = self.readers.sections(found, &mut turn, before);
+        if turn.has_changed {
+            self.renewal.fail();
+        }
+        sections
+    }
+}
+
+async fn look(client: &Client, search: &Search) -> Result<Readers, SectionError> {
+    Readers::prepare(client, search.scope, &search.found(client).await?).await
+}

@@ -1,0 +1,41 @@
+//! What both sources of the work queue share, its counts and its items: `task_queue`.
+//!
+//! A queue may have millions of rows. No status is counted beyond ten thousand, and each is counted and read by an index that is
+//! known to find it; what none finds is looked for among the newest rows.
+
+use crate::model::Text;
+use crate::pg::tables::{Kind, Table};
+
+pub(super) const TABLE: &str = "task_queue";
+pub(super) const LACKS: &str = "has no columns id and status: it is no work queue";
+/// A status is counted up to this number.
+pub(super) const MOST: usize = 10_000;
+
+pub(super) fn is_one(table: &Table) -> bool {
+    table.is("id", Kind::Int) && table.is("status", Kind::Text)
+}
+
+/// The statuses that an index finds, and then, if the newest rows may be read, those that none does.
+pub(super) fn split(
+    table: &Table,
+    statuses: &[&'static str],
+) -> Result<(Vec<&'static str>, Vec<&'static str>), Text> {
+    let (indexed, mut rest): (Vec<_>, Vec<_>) =
+        statuses.iter().partition(|status| table.index_where("status", status, &[]).is_some());
+    if !table.has_index(&["id"]) {
+        rest.clear();
+    }
+    if indexed.is_empty() && rest.is_empty() {
+        let name = table.label();
+        return Err(format!(
+            "{name} has no index on status nor on id, and is not read: that would read all of it"
+        )
+        .into());
+    }
+    Ok((indexed, rest))
+}
+
+/// `'{"pending","failed"}'`
+pub(super) fn array(statuses: &[&str]) -> String {
+    format!("'{{{}}}'", statuses.join(","))
+}

@@ -1,0 +1,175 @@
+//! The items of the work queue that somebody should see: `task_queue`.
+
+use rustc_hash::FxHashSet;
+
+use super::places::Places;
+use super::queue::{self, MOST, array, split};
+use super::source::{Reads, Source, filled};
+use crate::model::task::KeyRule;
+use crate::model::work_queue::Item;
+use crate::model::{Text, Timestamp};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::row::Values;
+use crate::pg::tables::{Columns, KEY, Kind, Table, every};
+
+const OF_STATUS: &str = include_str!("../../../assets/sql/queue_items.sql");
+const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_items_newest.sql");
+
+/// Items being worked on that are read.
+const PROCESSING: usize = 500;
+/// Items set aside that are read, the newest first.
+const FAILED: usize = 50;
+/// Pending items that are read, the first to be taken first.
+const PENDING: usize = 20;
+/// Rows that are looked through for items which no index finds.
+const NEWEST: usize = 1000;
+/// Items that a poll may read on average.
+const EACH: usize = 600;
+
+impl Source for Item {
+    const TABLE: &'static str = queue::TABLE;
+    const COLUMNS: Columns = &[
+        ("id", Kind::Int),
+        ("task_name", Kind::Text),
+        ("status", Kind::Text),
+        ("worker_id", Kind::Text),
+        ("created_at", Kind::Time),
+        ("started_at", Kind::Time),
+        ("completed_at", Kind::Time),
+        ("attempt", Kind::Int),
+        ("max_attempts", Kind::Int),
+        ("backend_pid", Kind::Int),
+        ("backend_start", Kind::Time),
+        ("heartbeat_at", Kind::Time),
+        ("error_message", Kind::Text),
+        ("timeout", Kind::Interval),
+        ("due_at", Kind::Time),
+        (KEY, Kind::Int),
+    ];
+    const MOST: usize = PROCESSING + FAILED + PENDING;
+    const LACKS: &'static str = queue::LACKS;
+
+    fn is_one(table: &Table) -> bool {
+        queue::is_one(table)
+    }
+
+    fn own_keys(table: &Table) -> bool {
+        ["backend_pid", "backend_start", "attempt"].iter().all(|column| table.kind(column).is_some())
+    }
+
+    fn key_rule(places: &Places) -> KeyRule {
+        places.key_rule("queue_key")
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        let (indexed, rest) = split(table, &["processing", "failed", "pending"])?;
+        let mut parts: Vec<String> = indexed.iter().map(|status| items_of(table, status)).collect();
+        if !rest.is_empty() {
+            parts.push(newest(table, &rest, ""));
+            // What is being worked on came in just before what is pending, of which there may be any number.
+            if indexed.contains(&"pending") && rest.contains(&"processing") {
+                let first = format!(
+                    "WHERE t.id OPERATOR(pg_catalog.<) (SELECT pg_catalog.min(p.id) FROM (SELECT t.id FROM {} AS t \
+                     WHERE t.status OPERATOR(pg_catalog.=) 'pending' LIMIT {MOST}) AS p)",
+                    table.named().source()
+                );
+                parts.push(newest(table, &["processing"], &first));
+            }
+        }
+        Ok(parts.join("\nUNION ALL\n"))
+    }
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let Some(id) = row.int()? else { return Ok(None) };
+        Ok(Some(Self {
+            id,
+            name: row.text()?,
+            status: row.text()?,
+            worker: row.text()?,
+            created_at: row.time()?,
+            started_at: row.time()?,
+            completed_at: row.time()?,
+            attempt: row.int()?,
+            max_attempts: row.int()?,
+            backend_pid: row.small()?,
+            backend_start: row.time()?,
+            heartbeat_at: row.time()?,
+            error: row.text()?,
+            timeout: row.number()?,
+            due_at: row.time()?,
+            key: row.int()?,
+        }))
+    }
+
+    /// In the order of the queries, so that those of which there are too many are cut where they are cut there.
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by_key(|row| row.due_at.or(row.created_at));
+        rows.sort_by_key(|row| match row.status.as_deref() {
+            Some("failed") => std::cmp::Reverse(row.completed_at),
+            _ => std::cmp::Reverse(None),
+        });
+        rows
+    }
+
+    /// Each once: the newest and those before the pending ones may be the same.
+    fn tidy(mut rows: Vec<Self>, _: Reads) -> (Vec<Self>, bool) {
+        let mut seen = FxHashSet::default();
+        rows.retain(|row| seen.insert(row.id));
+        let mut of_status = [("processing", PROCESSING), ("failed", FAILED), ("pending", PENDING)];
+        let mut is_cut = false;
+        rows.retain(|row| {
+            let left = of_status.iter_mut().find(|(status, _)| row.status.as_deref() == Some(status));
+            let Some((status, left)) = left else { return false };
+            is_cut |= *left == 0 && *status == "processing";
+            let is_kept = *left > 0;
+            *left = left.saturating_sub(1);
+            is_kept
+        });
+        (rows, is_cut)
+    }
+
+    fn rest(rows: &[Self], _: Reads) -> u32 {
+        every(rows.len(), EACH)
+    }
+}
+
+fn items_of(table: &Table, status: &str) -> String {
+    let sorted = |column: &str| {
+        table.is(column, Kind::Time) && table.index_where("status", status, &[column]).is_some()
+    };
+    let (limit, order) = match status {
+        "processing" => (PROCESSING + 1, ""),
+        "failed" if sorted("completed_at") => (FAILED, "ORDER BY t.completed_at DESC"),
+        "failed" => (FAILED, ""),
+        _ if sorted("due_at") => (PENDING, "ORDER BY t.due_at"),
+        _ if sorted("created_at") => (PENDING, "ORDER BY t.created_at"),
+        _ => (PENDING, ""),
+    };
+    let (status, limit) = (format!("'{status}'"), limit.to_string());
+    filled::<Item>(OF_STATUS, table, &[("$status", &status), ("$order", order), ("$limit", &limit)])
+}
+
+fn newest(table: &Table, statuses: &[&str], condition: &str) -> String {
+    let (statuses, newest, limit) = (array(statuses), NEWEST.to_string(), (PROCESSING + 1).to_string());
+    let values = [("$where", condition), ("$statuses", &statuses), ("$newest", &newest), ("$limit", &limit)];
+    filled::<Item>(AMONG_NEWEST, table, &values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_item_is_kept_once_and_no_more_than_enough_of_each_status() {
+        let item = |id: i64, status: &str| Item { id, status: Some(status.into()), ..Item::default() };
+        let mut rows: Vec<Item> = (0..600).map(|id| item(id, "processing")).collect();
+        rows.extend((0..600).map(|id| item(id, "processing")));
+        rows.extend((600..700).map(|id| item(id, "failed")));
+        rows.extend((700..800).map(|id| item(id, "pending")));
+        rows.extend([item(900, "completed"), Item { id: 901, ..Item::default() }]);
+        let (kept, is_cut) = Item::tidy(rows, Reads::Query);
+        let count = |status: &str| kept.iter().filter(|row| row.status.as_deref() == Some(status)).count();
+        assert_eq!(["processing", "failed", "pending", "completed"].map(count), [500, 50, 20, 0]);
+        assert!(is_cut && kept.len() == Item::MOST);
+    }
+}

@@ -1,0 +1,236 @@
+//! Reading tables of one kind within a poll.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use tokio_postgres::Client;
+
+use super::source::{Reads, Source};
+use crate::model::lock::Lock;
+use crate::model::snapshot::Section;
+use crate::model::systems::{self, TableRows};
+use crate::model::task::KeyRule;
+use crate::model::{Text, Timestamp};
+use crate::pg::decode::texts::Texts;
+use crate::pg::decode::{DecodeError, row};
+use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
+use crate::pg::tables::{self, Copying, Plan, Reading, Refusal, Table, blocker, has_changed};
+
+/// A table that is to be read, or a name in the config that leads to none, and why.
+#[derive(Debug)]
+pub(super) enum Chosen<'a> {
+    Table(&'a Table),
+    Refused(Text, Text),
+}
+
+/// A table and how to read it; or why it cannot be read.
+#[derive(Debug)]
+pub(super) struct Reader<T> {
+    pub(super) source: Arc<systems::Source>,
+    /// The OID and the name of the table that this one belongs to, which its query may name.
+    with: Option<(u32, Text)>,
+    reading: Result<Reading, Text>,
+    /// The part that is read in every poll.
+    part: Option<Reading>,
+    /// Polls until more than that is read again.
+    rest: u32,
+    kind: PhantomData<fn() -> T>,
+}
+
+/// What a table brought: messages of a COPY.
+#[derive(Debug)]
+pub(super) enum Brought {
+    Rows(Vec<Bytes>),
+    /// The part of them that is read in every poll.
+    Part(Vec<Bytes>),
+    /// It was not asked this time.
+    Nothing,
+}
+
+pub(super) type Answer = Result<Brought, Refusal>;
+
+impl<T: Source> Reader<T> {
+    /// Makes a table ready; `with` is the one that it belongs to, `key_rule` what the config says is locked for a row.
+    pub(super) async fn prepare(
+        client: &Client,
+        scope: Scope,
+        chosen: Chosen<'_>,
+        with: Option<&Table>,
+        key_rule: KeyRule,
+    ) -> Result<Self, SectionError> {
+        let with_name = with.map(|table| (table.oid, table.label().into()));
+        let table = match chosen {
+            Chosen::Table(table) => &Table { key_rule, ..table.clone() },
+            Chosen::Refused(name, reason) => {
+                let source = systems::Source { name, ..systems::Source::default() };
+                return Ok(Self::new(source, with_name, Err(reason)));
+            }
+        };
+        let source = systems::Source {
+            table: table.oid,
+            name: table.label().into(),
+            own_keys: T::own_keys(table),
+            key_rule: table.key_rule.clone(),
+            has_function: table.has_function,
+            owner: table.owner(),
+            growth: table.growth(),
+        };
+        let reading = match table.allowed().and_then(|()| plan::<T>(table, with)) {
+            Ok(plan) => plan.prepare(client, scope).await?,
+            Err(reason) => Err(reason),
+        };
+        let mut reader = Self::new(source, with_name, reading);
+        if reader.reads() != Reads::Copy
+            && let Some(part) = T::part(table)
+        {
+            reader.part = Plan::query(&[table], &part).prepare(client, scope).await?.ok();
+        }
+        Ok(reader)
+    }
+
+    fn new(source: systems::Source, with: Option<(u32, Text)>, reading: Result<Reading, Text>) -> Self {
+        Self { source: Arc::new(source), with, reading, part: None, rest: 0, kind: PhantomData }
+    }
+
+    fn reads(&self) -> Reads {
+        match &self.reading {
+            Ok(reading) if reading.is_copy() => Reads::Copy,
+            _ if self.part.is_some() => Reads::Parts,
+            _ => Reads::Query,
+        }
+    }
+
+    /// The table that is locked, of those that its query may name.
+    fn blocked(&self, locks: &Section<Lock>) -> Option<(u32, &Text)> {
+        let with = self.with.as_ref().map(|(oid, name)| (*oid, name));
+        let tables = with.into_iter().chain([(self.source.table, &self.source.name)]);
+        tables.into_iter().find(|(oid, _)| blocker(locks, *oid).is_some())
+    }
+
+    /// Reads it; `has_old` says whether there are rows of it that may stay.
+    pub(super) async fn read(&self, client: &Client, has_old: bool, locks: Option<&Section<Lock>>) -> Answer {
+        let is_locked = locks.is_some_and(|locks| self.blocked(locks).is_some());
+        let reading = self.reading.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
+        match &self.part {
+            _ if self.rest == 0 || !has_old => reading.read(client, is_locked).await.map(Brought::Rows),
+            Some(part) => part.read(client, is_locked).await.map(Brought::Part),
+            None => Ok(Brought::Nothing),
+        }
+    }
+}
+
+/// How a table is going to be read; `with` is the one that it belongs to.
+pub(super) fn plan<T: Source>(table: &Table, with: Option<&Table>) -> Result<Plan, Text> {
+    if table.stranger.is_some() {
+        return Ok(Plan::Copy(Box::new(table.clone()), T::COLUMNS, T::EXTRA));
+    }
+    let both = with.and_then(|other| Some((other, T::query_with(table, other)?)));
+    Ok(match both {
+        Some((other, query)) => Plan::query(&[table, other], &query),
+        None => Plan::query(&[table], &T::query(table)?),
+    })
+}
+
+/// What was read of the same table before.
+fn same<'a, T>(old: Option<&'a [TableRows<T>]>, source: &systems::Source) -> Option<&'a TableRows<T>> {
+    old?.iter().find(|table| *table.source == *source)
+}
+
+/// Reads all tables of a kind at once.
+pub(super) async fn read<T: Source>(
+    client: &Client,
+    readers: &[Reader<T>],
+    old: Option<&[TableRows<T>]>,
+    locks: Option<&Section<Lock>>,
+) -> Vec<Answer> {
+    let each = readers.iter().map(|reader| {
+        let has_old = same(old, &reader.source).is_some();
+        reader.read(client, has_old, locks)
+    });
+    join_all(each).await
+}
+
+/// One snapshot.
+pub(super) struct Turn<'a> {
+    pub(super) texts: &'a mut Texts,
+    /// Set where the tables may not be what they were.
+    pub(super) has_changed: bool,
+    pub(super) locks: &'a Section<Lock>,
+    pub(super) taken_at: Timestamp,
+}
+
+impl Turn<'_> {
+    pub(super) fn tables<T: Source>(
+        &mut self,
+        readers: &mut [Reader<T>],
+        answers: Vec<Answer>,
+        old: Option<&[TableRows<T>]>,
+    ) -> Vec<TableRows<T>> {
+        let each = readers.iter_mut().zip(answers);
+        each.map(|(reader, answer)| {
+            let old = same(old, &reader.source).map(|old| (&old.section, old.is_cut));
+            let (section, is_cut) = self.section(reader, answer, old);
+            TableRows { source: Arc::clone(&reader.source), section, is_cut }
+        })
+        .collect()
+    }
+
+    /// The rows of a table, and whether there are more; what was not read comes from `old`.
+    pub(super) fn section<T: Source>(
+        &mut self,
+        reader: &mut Reader<T>,
+        answer: Answer,
+        old: Option<(&Section<T>, bool)>,
+    ) -> (Section<T>, bool) {
+        let (before, was_cut) =
+            old.map_or_else(|| (Section::default(), false), |(section, is_cut)| (section.clone(), is_cut));
+        match answer.and_then(|brought| self.rows(reader, brought, &before)) {
+            Ok(Some(rows)) => {
+                let (rows, is_cut) = T::tidy(rows, reader.reads());
+                (Section::fresh(rows, self.taken_at), is_cut)
+            }
+            Ok(None) => (before, was_cut),
+            Err(refusal) => {
+                reader.rest = 0;
+                self.has_changed |= has_changed(&refusal);
+                // A lock is told with its holder.
+                let (oid, name) =
+                    reader.blocked(self.locks).unwrap_or((reader.source.table, &reader.source.name));
+                (before.stale(tables::reason(&refusal, oid, name, self.locks)), was_cut)
+            }
+        }
+    }
+
+    /// What came, with what stays; None where nothing came.
+    fn rows<T: Source>(
+        &mut self,
+        reader: &mut Reader<T>,
+        brought: Brought,
+        before: &Section<T>,
+    ) -> Result<Option<Vec<T>>, Refusal> {
+        let unreadable = |error: DecodeError| Refusal::Section(error.into());
+        let reads = reader.reads();
+        let (rows, rest) = match brought {
+            Brought::Rows(messages) if reads == Reads::Copy => {
+                let rows = T::of_copy(&messages, self.texts, self.taken_at).map_err(unreadable)?;
+                (Some(rows), Copying::rest(&messages))
+            }
+            Brought::Rows(messages) => {
+                let rows = row::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
+                let rest = T::rest(&rows, reads);
+                (Some(rows), rest)
+            }
+            Brought::Part(messages) => {
+                let mut rows = row::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
+                rows.extend(before.rows.iter().filter(|row| row.stays()).cloned());
+                (Some(rows), reader.rest.saturating_sub(1))
+            }
+            Brought::Nothing => (None, reader.rest.saturating_sub(1)),
+        };
+        reader.rest = rest;
+        Ok(rows)
+    }
+}

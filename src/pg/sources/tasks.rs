@@ -1,0 +1,251 @@
+//! Tables of tasks: schedules and the log of their executions, which belong together.
+
+use std::sync::Arc;
+
+use futures_util::future::{OptionFuture, join, join_all};
+use tokio_postgres::Client;
+
+use super::reader::{Answer, Chosen, Reader, Turn};
+use super::search::{FoundTables, missing};
+use super::source::Source;
+use crate::model::Text;
+use crate::model::snapshot::{Section, Snapshot};
+use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
+use crate::pg::scope::Scope;
+use crate::pg::section_error::SectionError;
+use crate::pg::tables::Table;
+
+/// A table of schedules and its log, and how each is read.
+#[derive(Debug)]
+pub(super) struct Pair {
+    tables: Arc<TaskTables>,
+    schedules: Reader<Schedule>,
+    log: Option<Reader<Execution>>,
+}
+
+/// What both brought.
+pub(super) type PairAnswer = (Answer, Option<Answer>);
+
+/// Makes ready how each pair is read.
+pub(super) async fn prepared(
+    client: &Client,
+    scope: Scope,
+    found: &FoundTables,
+) -> Result<Vec<Pair>, SectionError> {
+    let mut pairs = Vec::new();
+    for (schedules, log) in chosen(found) {
+        let table = if let Chosen::Table(table) = schedules { Some(table) } else { None };
+        let schedules = found.reader(client, scope, schedules, None).await?;
+        let log = match log {
+            Some(log) => Some(found.reader(client, scope, log, table).await?),
+            None => None,
+        };
+        pairs.push(Pair::new(schedules, log));
+    }
+    Ok(pairs)
+}
+
+/// The pairs: what the config names, else what is on the search path, and what is in schema `locktop`.
+fn chosen(found: &FoundTables) -> Vec<(Chosen<'_>, Option<Chosen<'_>>)> {
+    let names = [Schedule::TABLE, Execution::TABLE];
+    // One name that is none spoils both.
+    if let Some((_, reason)) = found.bad.iter().find(|(name, _)| names.contains(name)) {
+        let name = names.into_iter().find_map(|name| found.places.of(name)).unwrap_or_default();
+        return vec![(Chosen::Refused(name.into(), reason.clone()), None)];
+    }
+    let configured_log = found.configured::<Execution>();
+    // What the config does not name is beside what it names, by its usual name.
+    let configured = found.configured::<Schedule>().or_else(|| {
+        configured_log.as_ref()?;
+        let log = found.given(Execution::TABLE);
+        let beside = log.and_then(|log| {
+            found.tables.iter().find(|table| table.name == Schedule::TABLE && table.schema == log.schema)
+        });
+        let refused = |reason| Chosen::Refused(Schedule::TABLE.into(), reason);
+        Some(match beside {
+            None => refused(missing(Schedule::TABLE)),
+            Some(table) if Schedule::is_one(table) => Chosen::Table(table),
+            Some(_) => refused(format!("{} {}", Schedule::TABLE, Schedule::LACKS).into()),
+        })
+    });
+    let mut of_first = configured_log;
+    let with_log = |schedules| {
+        let log = of_first.take();
+        let log = match &schedules {
+            Chosen::Table(table) => log.or_else(|| log_beside(found, table)),
+            Chosen::Refused(..) => None,
+        };
+        (schedules, log)
+    };
+    found.chosen::<Schedule>(configured).into_iter().map(with_log).collect()
+}
+
+/// The log of a table of schedules: in the same schema, else on the search path.
+fn log_beside<'a>(found: &'a FoundTables, schedules: &Table) -> Option<Chosen<'a>> {
+    let logs =
+        || found.tables.iter().filter(|table| table.name == Execution::TABLE && Execution::is_one(table));
+    let beside = logs().find(|table| table.schema == schedules.schema);
+    beside.or_else(|| logs().find(|table| table.is_visible && schedules.is_visible)).map(Chosen::Table)
+}
+
+impl Pair {
+    fn new(schedules: Reader<Schedule>, log: Option<Reader<Execution>>) -> Self {
+        let of = &schedules.source;
+        let of_log = log.as_ref().map(|log| &log.source);
+        let tables = TaskTables {
+            table: of.table,
+            log: of_log.map(|log| log.table).filter(|oid| *oid != 0),
+            schedules: of.name.clone(),
+            executions: of_log.map(|log| log.name.clone()),
+            own_keys: of.own_keys && of_log.is_some_and(|log| log.own_keys),
+            key_rule: of.key_rule.clone(),
+            has_function: of.has_function || of_log.is_some_and(|log| log.has_function),
+            owner: of.owner.clone(),
+            growth: of_log.map(|log| log.growth).unwrap_or_default(),
+        };
+        Self { tables: Arc::new(tables), schedules, log }
+    }
+
+    /// What was read of the same tables before.
+    fn same<'a>(&self, before: Option<&'a Snapshot>) -> Option<&'a TaskSet> {
+        before?.task_sets.iter().find(|set| set.tables == self.tables)
+    }
+
+    async fn read(&self, client: &Client, before: Option<&Snapshot>) -> PairAnswer {
+        let (has_old, locks) = (self.same(before).is_some(), before.map(|before| &before.locks));
+        let log = self.log.as_ref().map(|log| log.read(client, has_old, locks));
+        join(self.schedules.read(client, has_old, locks), OptionFuture::from(log)).await
+    }
+
+    fn set(
+        &mut self,
+        turn: &mut Turn<'_>,
+        (schedules, log): PairAnswer,
+        before: Option<&Snapshot>,
+    ) -> TaskSet {
+        let old = self.same(before);
+        let (tasks, tasks_cut) =
+            turn.section(&mut self.schedules, schedules, old.map(|old| (&old.tasks, old.tasks_cut)));
+        let (executions, running_cut) = match self.log.as_mut().zip(log) {
+            Some((reader, log)) => {
+                turn.section(reader, log, old.map(|old| (&old.executions, old.running_cut)))
+            }
+            None => (Section::default(), false),
+        };
+        TaskSet::new(Arc::clone(&self.tables), tasks, executions).cut(tasks_cut, running_cut)
+    }
+}
+
+/// Reads all pairs at once.
+pub(super) async fn read(client: &Client, pairs: &[Pair], before: Option<&Snapshot>) -> Vec<PairAnswer> {
+    join_all(pairs.iter().map(|pair| pair.read(client, before))).await
+}
+
+/// The sets of a snapshot, from what was found; what was not read comes from the sets before.
+pub(super) fn sets(
+    pairs: &mut [Pair],
+    turn: &mut Turn<'_>,
+    answers: Vec<PairAnswer>,
+    before: Option<&Snapshot>,
+) -> Vec<TaskSet> {
+    pairs.iter_mut().zip(answers).map(|(pair, answers)| pair.set(turn, answers, before)).collect()
+}
+
+/// A set of an earlier snapshot, when nobody knows whether its tables are still there.
+pub(super) fn aged(set: &TaskSet, reason: &Text) -> TaskSet {
+    let executions = match set.tables.executions {
+        Some(_) => set.executions.stale(reason.clone()),
+        None => set.executions.clone(),
+    };
+    TaskSet::new(Arc::clone(&set.tables), set.tasks.stale(reason.clone()), executions)
+        .cut(set.tasks_cut, set.running_cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pg::sources::places::Places;
+    use crate::pg::sources::reader::plan;
+    use crate::pg::tables::{Column, Index, Plan};
+
+    fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {
+        let columns = [("id", 23), ("task_name", 25), ("task_id", 23), ("status", 25), ("started_at", 1184)];
+        let column =
+            |(name, kind): (&str, u32)| Column { name: name.to_owned(), kind, generated: String::new() };
+        let index = |columns: &str| {
+            let columns: Vec<&str> = columns.split(' ').collect();
+            let json = serde_json::json!({"is_unique": false, "is_partial": false, "only": null, "columns": columns});
+            serde_json::from_value::<Index>(json).unwrap()
+        };
+        Table {
+            oid,
+            schema: schema.to_owned(),
+            name: name.to_owned(),
+            is_visible,
+            columns: columns.into_iter().map(column).collect(),
+            indexes: ["id", "status started_at", "task_id started_at"].into_iter().map(index).collect(),
+            ..Table::default()
+        }
+    }
+
+    fn found(tables: &[Table], places: Places) -> FoundTables {
+        let names = [Schedule::TABLE, Execution::TABLE].into();
+        FoundTables { tables: tables.to_vec(), names, places, bad: Vec::new() }
+    }
+
+    fn names(tables: &[Table], places: Places) -> Vec<(String, Option<String>)> {
+        let name = |chosen: &Chosen<'_>| match chosen {
+            Chosen::Table(table) => table.label(),
+            Chosen::Refused(_, reason) => reason.to_string(),
+        };
+        let found = found(tables, places);
+        chosen(&found).iter().map(|(one, log)| (name(one), log.as_ref().map(name))).collect()
+    }
+
+    #[test]
+    fn tables_of_one_schema_belong_together() {
+        let (tasks, log) = ("scheduled_tasks", "task_execution_log");
+        let tables = [
+            table(1, "public", tasks, true),
+            table(2, "locktop", tasks, false),
+            table(3, "locktop", log, false),
+            table(4, "public", log, true),
+            table(5, "jobs", log, false),
+        ];
+        let pair = |schema: &str| (format!("{schema}.{tasks}"), Some(format!("{schema}.{log}")));
+        assert_eq!(names(&tables, Places::default()), [pair("public"), pair("locktop")]);
+        assert_eq!(
+            names(&tables[1..3], Places::default()),
+            [pair("locktop")],
+            "neither is on the search path"
+        );
+        assert_eq!(names(&tables[2..], Places::default()), [], "a log alone is of no use");
+        let alone = [table(1, "public", tasks, true), table(4, "other", log, true)];
+        let both = (format!("public.{tasks}"), Some(format!("other.{log}")));
+        assert_eq!(names(&alone, Places::default()), [both], "both on the search path");
+        let on_path = [table(2, "locktop", tasks, true), table(3, "locktop", log, true)];
+        assert_eq!(names(&on_path, Places::default()), [pair("locktop")], "once, however it is found");
+    }
+
+    #[test]
+    fn what_the_config_names_comes_in_place_of_what_is_on_the_search_path() {
+        let tables = [
+            table(1, "public", "scheduled_tasks", true),
+            Table { given: vec![1], ..table(2, "jobs", "things", false) },
+            table(3, "jobs", "task_execution_log", false),
+        ];
+        let places = Places::default().with("scheduled_tasks", "jobs.things");
+        let pair = ("jobs.things".to_owned(), Some("jobs.task_execution_log".to_owned()));
+        assert_eq!(names(&tables, places), [pair]);
+        let missing = Places::default().with("scheduled_tasks", "nowhere");
+        assert!(names(&tables[..1], missing)[0].0.contains("there is no table nowhere"));
+    }
+
+    #[test]
+    fn names_are_quoted_and_what_is_absent_is_null() {
+        let odd = Table { schema: "a\"b".to_owned(), ..table(1, "", "scheduled_tasks", true) };
+        let Ok(Plan::Statement(text)) = plan::<Schedule>(&odd, None) else { panic!("its owner is trusted") };
+        assert!(text.contains("ONLY \"a\"\"b\".\"scheduled_tasks\""), "{text}");
+        assert!(text.contains("NULL::pg_catalog.float8 AS c8"), "{text}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Workers and the types of work that they take: `locktop_workers`.
+
+use super::source::{Reads, Source, filled};
+use crate::model::task_worker::TaskWorker;
+use crate::model::{Text, Timestamp};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::row::Values;
+use crate::pg::tables::{Columns, Kind, Table};
+
+const QUERY: &str = include_str!("../../../assets/sql/task_workers.sql");
+
+/// OID of the type `text[]` (`src/include/catalog/pg_type.dat`).
+const TEXT_ARRAY: u32 = 1009;
+/// It is read once in so many polls: workers come and go seldom, and whether they live the sessions tell.
+const POLLS: u32 = 5;
+/// Tables beside which those stand that the config has no name for.
+pub(super) const BESIDE: &[&str] = &["distlock", "task_queue", "rate_limit", "id_generator"];
+
+impl Source for TaskWorker {
+    const TABLE: &'static str = "locktop_workers";
+    const COLUMNS: Columns = &[
+        ("backend_pid", Kind::Int),
+        ("backend_start", Kind::Time),
+        ("worker_id", Kind::Text),
+        ("takes_tasks", Kind::Bool),
+        ("takes_items", Kind::Bool),
+        ("announced_at", Kind::Time),
+    ];
+    /// The types: of a copy they are not known, and who may take anything is no reason for alarm.
+    const EXTRA: usize = 1;
+    const MOST: usize = 2000;
+    const LACKS: &'static str =
+        "has no columns backend_pid, takes_tasks and types: it is no table of workers";
+    const BESIDE: &'static [&'static str] = BESIDE;
+
+    fn is_one(table: &Table) -> bool {
+        table.is("backend_pid", Kind::Int)
+            && table.is("takes_tasks", Kind::Bool)
+            && table.column("types").is_some_and(|column| column.kind == TEXT_ARRAY)
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        Ok(filled::<Self>(QUERY, table, &[]))
+    }
+
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by_key(|row| row.pid);
+        rows
+    }
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let Some(pid) = row.small()? else { return Ok(None) };
+        Ok(Some(Self {
+            pid,
+            start: row.time()?,
+            name: row.text()?,
+            takes_tasks: row.flag()?.unwrap_or(true),
+            takes_items: row.flag()?.unwrap_or(true),
+            announced_at: row.time()?,
+            types: row.whole_text()?,
+        }))
+    }
+
+    fn rest(_: &[Self], _: Reads) -> u32 {
+        POLLS
+    }
+}

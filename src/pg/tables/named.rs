@@ -1,0 +1,50 @@
+//! A table by its name and its OID, in SQL.
+
+use std::fmt::Write as _;
+
+use postgres_protocol::escape::{escape_identifier, escape_literal};
+
+use crate::pg::sql::guard;
+
+/// A table that a statement names.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pg) struct Named<'a> {
+    pub(in crate::pg) oid: u32,
+    pub(in crate::pg) schema: &'a str,
+    pub(in crate::pg) name: &'a str,
+    pub(in crate::pg) is_partitioned: bool,
+}
+
+impl Named<'_> {
+    pub(in crate::pg) fn sql(&self) -> String {
+        format!("{}.{}", escape_identifier(self.schema), escape_identifier(self.name))
+    }
+
+    /// To be read. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
+    pub(in crate::pg) fn source(&self) -> String {
+        let only = if self.is_partitioned { "" } else { "ONLY " };
+        format!("{only}{}", self.sql())
+    }
+
+    /// The OID, the schema and the name, each as SQL has a value.
+    pub(in crate::pg) fn literals(&self) -> [String; 3] {
+        [self.oid.to_string(), escape_literal(self.schema), escape_literal(self.name)]
+    }
+}
+
+/// Locks tables, which takes no more than reading them does.
+pub(in crate::pg) fn locked(tables: &[Named<'_>]) -> String {
+    tables.iter().fold(String::new(), |mut sql, table| {
+        let _ = write!(sql, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", table.source());
+        sql
+    })
+}
+
+/// The same, and then looks at each once more: it is the one that was looked at when a query of it is planned. What guards tables has to be
+/// prepared where it is sent ([`crate::pg::sql::prepare_guard`]): planning it takes ten times as long as running it.
+pub(in crate::pg) fn guarded(tables: &[Named<'_>]) -> String {
+    tables.iter().fold(locked(tables), |mut sql, table| {
+        let _ = write!(sql, "\nEXECUTE {}({});", guard(), table.literals().join(", "));
+        sql
+    })
+}
