@@ -5,6 +5,7 @@ mod cancel;
 mod enable;
 mod expect;
 mod make_due;
+mod put_off;
 mod recover;
 mod set_aside;
 mod terminate;
@@ -135,6 +136,10 @@ commands! {
     MakeDue = make_due {
         /// Make a task due.
         MakeDue = MAKE_DUE,
+    }
+    PutOff = put_off {
+        /// Have a task or an item be due later.
+        PutOff = PUT_OFF,
     }
     SetAside = set_aside {
         /// Set an item of the work queue aside.
