@@ -6,17 +6,13 @@
 mod adapter;
 pub mod audit;
 pub mod executor;
-mod lease;
 mod lines;
 mod published;
-mod queue;
 mod record;
 pub mod recover;
 mod redis_lease;
 mod session;
 mod table;
-mod task;
-mod words;
 
 use locktop_tasks::{actor, literal, message};
 

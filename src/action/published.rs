@@ -4,8 +4,9 @@
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::message::{is_cut, moment, note};
-use super::table::{Condition, Kind, Row, Table, Told};
+use super::message::{moment, note};
+use super::table::{Row, Table};
+use crate::model::plan::row_change::{ColumnKind, Condition};
 use crate::model::plan::{Outcome, PublishedTarget};
 use crate::pg::trust::TrustedOwners;
 
@@ -30,12 +31,12 @@ pub(super) async fn fail(
     let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
     let act = row.update_while_free(&set(&table, actor), Some(target.key));
     match row.act(client, &act, &actor.role, false).await {
-        Told::Answer(answer) if answer.is_busy => {
+        Ok(answer) if answer.is_busy => {
             let detail = format!("somebody holds key {}: a worker may be working on it", target.key);
             (Outcome::Refused, detail)
         }
-        Told::Answer(_) => (Outcome::Done, "failed in the log".to_owned()),
-        Told::Nothing(outcome, detail) => (outcome, detail),
+        Ok(_) => (Outcome::Done, "failed in the log".to_owned()),
+        Err(told) => told,
     }
 }
 
@@ -43,7 +44,7 @@ fn conditions(target: &PublishedTarget) -> Vec<Condition> {
     let started = moment(Some(target.started_at));
     vec![
         Condition::new("it has ended", "t.status::text = 'running'"),
-        Condition::new("another worker has it", is_cut("t.worker_id::text", Some(&target.worker))),
+        Condition::cut("another worker has it", "t.worker_id::text", Some(&target.worker)),
         Condition::same("it began at another time", "t.started_at::timestamptz", &started),
     ]
 }
@@ -51,7 +52,7 @@ fn conditions(target: &PublishedTarget) -> Vec<Condition> {
 /// What becomes of the row.
 fn set(table: &Table, actor: &Actor) -> String {
     let mut set = "status = 'failed'".to_owned();
-    if matches!(table.kind("completed_at"), Some(Kind::Zoned | Kind::Time)) {
+    if matches!(table.kind("completed_at"), Some(ColumnKind::Zoned | ColumnKind::Time | ColumnKind::Date)) {
         set.push_str(", completed_at = clock_timestamp()");
     }
     if table.has("error_message") {

@@ -9,35 +9,87 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::message::{Access, Unanswered, note, packed, send, text};
-use super::words;
+use super::literal::CUT;
+use super::message::{self, Access, Unanswered, is_cut, note, packed, send, text};
 use crate::model::plan::Outcome;
+use crate::model::plan::row_change::{
+    ColumnKind, Condition, FoundTable, Is, Noted, RowAct, RowChange, RowKey, RowStatement,
+};
 use crate::pg::trust::TrustedOwners;
 
 /// A table as it is called now.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Table {
-    #[serde(skip)]
     oid: u32,
     /// What goes before everything that is done to it.
-    #[serde(skip)]
     guard: String,
+    name: String,
+    is_partitioned: bool,
+    has_audit: bool,
+    /// Its schema and its columns.
+    found: FoundTable,
+}
+
+/// What the server says of it.
+#[derive(Debug, Deserialize)]
+struct Looked {
     schema: String,
     name: String,
     is_partitioned: bool,
     has_audit: bool,
-    /// OIDs of their types.
     columns: BTreeMap<String, u32>,
 }
 
-/// What a type of a column is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Zoned,
-    Time,
-    Interval,
-    Number,
-    Other,
+/// Changes a row as it was planned.
+pub(super) async fn carry_out(
+    client: &Client,
+    change: RowChange<'_>,
+    actor: &Actor,
+    owners: &TrustedOwners,
+) -> Result<(Outcome, String), (Outcome, String)> {
+    let RowChange { table, is_own, statement, .. } = change;
+    let table = Table::find(client, table, is_own, owners).await?;
+    let statement = statement(&table.found).map_err(|why| (Outcome::Refused, why))?;
+    let RowStatement { id, conditions, act, done } = statement;
+    let row = Row { table: &table, id: id_is(&id), conditions };
+    let answer = row.act(client, &row.sql(&act, actor), &actor.role, is_own).await?;
+    Ok(came_of(answer, done))
+}
+
+/// What came of it, by the word of the function that did it, where there is one.
+fn came_of(answer: Answer, done: String) -> (Outcome, String) {
+    if answer.is_busy {
+        return (Outcome::Refused, "its advisory key is held: a worker may be working on it".to_owned());
+    }
+    let detail = answer.detail.unwrap_or_default();
+    match answer.outcome.as_deref() {
+        None | Some("requeued" | "set_aside") => (Outcome::Done, done),
+        Some("gave_up") => {
+            (Outcome::Done, format!("set aside as failed, since it was the last attempt: {detail}"))
+        }
+        Some("not_found" | "wrong_state") => (Outcome::Changed, detail),
+        Some(_) => (Outcome::Refused, detail),
+    }
+}
+
+/// Which row `t` it is. What was read of a text is cut, and then no index finds it.
+fn id_is(id: &RowKey) -> String {
+    match id {
+        RowKey::Number(id) => format!("t.id = {id}"),
+        RowKey::Text(id) if id.len() < CUT && !id.contains('\u{fffd}') => {
+            format!("t.id::text = {}", text(id))
+        }
+        RowKey::Text(id) => is_cut("t.id::text", Some(id)),
+    }
+}
+
+/// What is true of the row `t` if a part of it is as it was seen.
+fn sql_of(is: &Is) -> String {
+    match is {
+        Is::Text(column, value) => message::is(column, value.as_deref()),
+        Is::Cut(column, value) => is_cut(column, value.as_deref()),
+        Is::Sql(sql) => sql.clone(),
+    }
 }
 
 impl Table {
@@ -66,41 +118,39 @@ impl Table {
         let Some(row) = rows.first() else {
             return Err((Outcome::Changed, "its table is gone".to_owned()));
         };
-        let table: Self = serde_json::from_str(row)
+        let looked: Looked = serde_json::from_str(row)
             .map_err(|error| (Outcome::Refused, format!("its table cannot be read: {error}")))?;
-        let guard = table.guard(oid, is_own, owners);
-        Ok(Self { oid, guard, ..table })
+        let Looked { schema, name, is_partitioned, has_audit, columns } = looked;
+        let names = (text(&schema), text(&name));
+        let found = FoundTable { schema: quoted(&schema), columns };
+        let table = Self { oid, guard: String::new(), name: quoted(&name), is_partitioned, has_audit, found };
+        let guard = table.guard((&names.0, &names.1), is_own, owners);
+        Ok(Self { guard, ..table })
     }
 
     /// The table is locked as its change would lock it, so that nobody can put another one in its place or make a trigger on it. Then it has to be the one that was found, of an owner
     /// who is trusted; and where functions beside it are called, so has all of their schema.
-    fn guard(&self, oid: u32, is_own: bool, owners: &TrustedOwners) -> String {
-        let (schema, name) = (text(&self.schema), text(&self.name));
+    fn guard(&self, (schema, name): (&str, &str), is_own: bool, owners: &TrustedOwners) -> String {
         let mut sql = format!(
             "LOCK TABLE {} IN ROW EXCLUSIVE MODE; {}; ",
             self.source(),
-            owners.table_guard(&oid.to_string(), &schema, &name, true)
+            owners.table_guard(&self.oid.to_string(), schema, name, true)
         );
         if is_own {
-            sql.push_str(&owners.schema_guard(&schema));
+            sql.push_str(&owners.schema_guard(schema));
             sql.push_str("; ");
         }
         sql
     }
 
     /// `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
-    pub(super) fn source(&self) -> String {
+    fn source(&self) -> String {
         let only = if self.is_partitioned { "" } else { "ONLY " };
-        format!("{only}{}.{}", quoted(&self.schema), quoted(&self.name))
-    }
-
-    /// A function or table beside it.
-    pub(super) fn beside(&self, name: &str) -> String {
-        format!("{}.{name}", quoted(&self.schema))
+        format!("{only}{}.{}", self.found.schema, self.name)
     }
 
     /// That the row `t` is in this table.
-    pub(super) fn is_in(&self) -> String {
+    fn is_in(&self) -> String {
         if self.is_partitioned {
             format!("{} IN (SELECT a.relid FROM pg_partition_ancestors(t.tableoid) AS a)", self.oid)
         } else {
@@ -109,27 +159,22 @@ impl Table {
     }
 
     pub(super) fn has(&self, column: &str) -> bool {
-        self.columns.contains_key(column)
+        self.found.has(column)
     }
 
-    pub(super) fn kind(&self, column: &str) -> Option<Kind> {
-        self.columns.get(column).map(|oid| match oid {
-            1184 => Kind::Zoned,
-            1114 | 1082 => Kind::Time,
-            1186 => Kind::Interval,
-            20 | 21 | 23 | 700 | 701 | 1700 => Kind::Number,
-            _ => Kind::Other,
-        })
+    pub(super) fn kind(&self, column: &str) -> Option<ColumnKind> {
+        self.found.kind(column)
     }
 
     /// What writes a row to the audit of locktop's own schema, for each row of `done`; nothing where there is none.
-    pub(super) fn audit(&self, actor: &Actor, action: &str, columns: &str, values: &str) -> String {
+    fn audit(&self, actor: &Actor, noted: Noted) -> String {
         if !self.has_audit {
             return String::new();
         }
+        let Noted { action, columns, values } = noted;
         format!(
             ", noted AS (INSERT INTO {}.locktop_audit (action, actor, {columns}) SELECT {}, {}, {values} FROM done AS d)",
-            quoted(&self.schema),
+            self.found.schema,
             text(action),
             note(&actor.to_string()),
         )
@@ -137,8 +182,7 @@ impl Table {
 
     /// What a role needs to change rows of it.
     fn grants(&self, role: &str, is_own: bool) -> String {
-        let (role, schema) = (quoted(role), quoted(&self.schema));
-        let table = quoted(&self.name);
+        let (role, schema, table) = (quoted(role), &self.found.schema, &self.name);
         let usage = format!("GRANT USAGE ON SCHEMA {schema} TO {role}");
         let mut text = format!("{usage}; GRANT SELECT, UPDATE ON {schema}.{table} TO {role}");
         if is_own && self.has_audit {
@@ -156,23 +200,6 @@ fn quoted(name: &str) -> String {
     postgres_protocol::escape::escape_identifier(name)
 }
 
-/// What has to be as it was seen: what it is called, and what is true of the row `t` then.
-pub(super) struct Condition {
-    pub(super) name: &'static str,
-    pub(super) sql: String,
-}
-
-impl Condition {
-    pub(super) fn new(name: &'static str, sql: impl Into<String>) -> Self {
-        Self { name, sql: sql.into() }
-    }
-
-    /// A column that has to have this value, NULL being one.
-    pub(super) fn same(name: &'static str, column: &str, value: &str) -> Self {
-        Self::new(name, format!("{column} IS NOT DISTINCT FROM {value}"))
-    }
-}
-
 /// A row, and what has to be true of it.
 pub(super) struct Row<'a> {
     pub(super) table: &'a Table,
@@ -188,25 +215,17 @@ pub(super) struct Answer {
     /// Rows to which it was done.
     done: u32,
     /// A word of a function that does it.
-    pub(super) outcome: Option<String>,
-    pub(super) detail: Option<String>,
+    outcome: Option<String>,
+    detail: Option<String>,
     /// Somebody works on it.
     pub(super) is_busy: bool,
 }
 
-/// What came of it.
-pub(super) enum Told {
-    /// The server did something, or says why not.
-    Answer(Answer),
-    /// It did nothing.
-    Nothing(Outcome, String),
-}
-
 impl Row<'_> {
     /// What is true of the row `t` if it is the one that was seen.
-    pub(super) fn is_seen(&self) -> String {
+    fn is_seen(&self) -> String {
         let (source, id) = (self.table.source(), &self.id);
-        let conditions = self.conditions.iter().map(|condition| format!(" AND ({})", condition.sql));
+        let conditions = self.conditions.iter().map(|condition| format!(" AND ({})", sql_of(&condition.is)));
         // Where an id is not unique, nobody can tell which row was meant.
         format!(
             "{} AND {id}{} AND (SELECT count(*) FROM (SELECT FROM {source} AS t WHERE {id} LIMIT 2) AS o) = 1",
@@ -215,8 +234,52 @@ impl Row<'_> {
         )
     }
 
+    /// What is done to the row if it is the one that was seen.
+    fn sql(&self, act: &RowAct, actor: &Actor) -> String {
+        match act {
+            RowAct::Set { set, returning, noted } => self.update(set, returning, &self.noted(*noted, actor)),
+            RowAct::SetWhileFree { set, key } => self.update_while_free(set, *key),
+            RowAct::Call(function) => self.call(function, actor),
+            RowAct::Try { function, arguments, columns, noted } => {
+                let call = format!("{}.{function}({arguments})", self.table.found.schema);
+                self.attempt(&call, columns, &self.noted(Some(*noted), actor))
+            }
+        }
+    }
+
+    fn noted(&self, noted: Option<Noted>, actor: &Actor) -> String {
+        noted.map(|noted| self.table.audit(actor, noted)).unwrap_or_default()
+    }
+
+    /// The row is locked before the function looks at it, so that it is the one that was seen.
+    fn call(&self, function: &str, actor: &Actor) -> String {
+        format!(
+            "SELECT {} \
+             FROM (SELECT t.id FROM {} AS t WHERE {} FOR UPDATE SKIP LOCKED) AS q CROSS JOIN LATERAL {}.{function}(q.id, {}) AS r",
+            packed("json_build_object('outcome', r.outcome, 'detail', r.detail)"),
+            self.table.source(),
+            self.is_seen(),
+            self.table.found.schema,
+            note(&actor.to_string()),
+        )
+    }
+
+    /// The row is locked first, so that nothing comes between.
+    fn attempt(&self, call: &str, columns: &[&str], audit: &str) -> String {
+        let kept = columns.iter().map(|column| format!(", t.{column}::text AS {column}"));
+        let kept = kept.collect::<String>();
+        let named = columns.iter().map(|column| format!("r.{column}")).collect::<Vec<_>>().join(", ");
+        format!(
+            "WITH tried AS MATERIALIZED (SELECT {call} AS is_done{kept} FROM (SELECT t.* FROM {} AS t WHERE {} FOR UPDATE) AS t), \
+             done AS MATERIALIZED (SELECT {named} FROM tried AS r WHERE r.is_done){audit} \
+             SELECT json_build_object('done', (SELECT count(*) FROM done))",
+            self.table.source(),
+            self.is_seen(),
+        )
+    }
+
     /// Changes the row if it is the one that was seen. `audit` is what is noted of `done`.
-    pub(super) fn update(&self, set: &str, returning: &str, audit: &str) -> String {
+    fn update(&self, set: &str, returning: &str, audit: &str) -> String {
         format!(
             "WITH done AS (UPDATE {} AS t SET {set} WHERE {} RETURNING {returning}){audit} \
              SELECT json_build_object('done', (SELECT count(*) FROM done))",
@@ -242,43 +305,36 @@ impl Row<'_> {
         )
     }
 
-    /// Has the server act, and looks what differs where it did nothing.
-    pub(super) async fn act(&self, client: &Client, act: &str, role: &str, is_own: bool) -> Told {
+    /// Has the server act, and looks what differs where it did nothing: what it answers, or what came of it without an answer.
+    pub(super) async fn act(
+        &self,
+        client: &Client,
+        act: &str,
+        role: &str,
+        is_own: bool,
+    ) -> Result<Answer, (Outcome, String)> {
         // Times without a zone mean what they mean to the poll.
         let guard = &self.table.guard;
         let sql = format!("SET LOCAL TimeZone TO DEFAULT; {guard}{act}; {}", self.differs());
-        let rows = match send(client, Access::ReadWrite, &sql).await {
-            Ok(rows) => rows,
-            Err(error) => {
-                let (outcome, detail) = self.refused(&error, role, is_own);
-                return Told::Nothing(outcome, detail);
-            }
-        };
+        let rows = send(client, Access::ReadWrite, &sql).await;
+        let rows = rows.map_err(|error| self.refused(&error, role, is_own))?;
         // The last row is of the look; nothing before it where no row was found to act on.
         let (look, answer) = match rows.as_slice() {
             [look] => (look, None),
             [answer, .., look] => (look, Some(answer)),
-            [] => return Told::Nothing(Outcome::Uncertain, "the server answers nothing".to_owned()),
+            [] => return Err((Outcome::Uncertain, "the server answers nothing".to_owned())),
         };
-        if let Some(answer) = answer {
-            match serde_json::from_str::<Answer>(answer) {
-                Ok(answer) if answer.done > 0 || answer.outcome.is_some() || answer.is_busy => {
-                    return Told::Answer(answer);
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    return Told::Nothing(Outcome::Uncertain, format!("the answer cannot be read: {error}"));
-                }
-            }
-        }
-        let (outcome, detail) = nothing(look);
-        Told::Nothing(outcome, detail)
+        let answer = answer.map(|answer| serde_json::from_str::<Answer>(answer)).transpose();
+        let answer = answer
+            .map_err(|error| (Outcome::Uncertain, format!("the answer cannot be read: {error}")))?
+            .filter(|answer| answer.done > 0 || answer.outcome.is_some() || answer.is_busy);
+        answer.ok_or_else(|| nothing(look))
     }
 
     /// What is not as it was seen.
     fn differs(&self) -> String {
         let names = self.conditions.iter().map(|condition| {
-            format!("CASE WHEN ({}) IS NOT TRUE THEN {} END", condition.sql, text(condition.name))
+            format!("CASE WHEN ({}) IS NOT TRUE THEN {} END", sql_of(&condition.is), text(condition.name))
         });
         let names: Vec<String> = names.chain(["NULL::text".to_owned()]).collect();
         format!(
@@ -318,10 +374,19 @@ fn nothing(look: &str) -> (Outcome, String) {
     let differs: Vec<String> = look.differs.into_iter().flatten().flatten().collect();
     match (look.rows, differs.is_empty()) {
         (0, _) => (Outcome::Changed, "its row is gone".to_owned()),
-        (1, false) => (Outcome::Changed, format!("since it was seen, {}", words::list(&differs))),
+        (1, false) => (Outcome::Changed, format!("since it was seen, {}", list(&differs))),
         (1, true) => (Outcome::Refused, "its row is locked".to_owned()),
         (rows, _) => {
             (Outcome::Refused, format!("there are {rows} rows of this id: which one is meant cannot be told"))
         }
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => word.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }

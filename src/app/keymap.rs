@@ -4,9 +4,9 @@ mod bindings;
 
 use std::collections::BTreeMap;
 
-use super::commands::CommandId;
 use super::screens::Screen;
 use crate::keys::{Code, Key};
+use crate::model::plan::CommandId;
 use crate::model::timeline::Step;
 
 pub use bindings::{BINDINGS, Binding, binding};

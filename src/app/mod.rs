@@ -5,7 +5,6 @@
 //! order changes, and when it vanishes nothing is selected until the next move.
 
 pub mod blame;
-pub mod commands;
 pub mod context;
 pub mod detail;
 pub mod dialog;

@@ -3,8 +3,26 @@
 use super::context::Context;
 use super::panes::{Owner, RowId};
 use crate::model::finding::Subject;
+use crate::model::plan::SelectedRow;
 use crate::model::task::TaskRow;
 use crate::model::wait_graph::Party;
+
+/// A row as the plans know it.
+#[must_use]
+pub fn selected(id: RowId) -> SelectedRow {
+    match id {
+        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _, false) => SelectedRow::Backend(id),
+        RowId::Lock(tag, Owner::Backend(id), mode, true) => SelectedRow::Holder(id, tag, mode),
+        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => SelectedRow::Prepared(xact),
+        RowId::Group(parent, tag, mode) => SelectedRow::Group(parent, tag, mode),
+        RowId::Task(task, again) => SelectedRow::Task(task, again),
+        RowId::Lease(id) => SelectedRow::Lease(id),
+        RowId::Item(id) => SelectedRow::Item(id),
+        RowId::Job(id) => SelectedRow::Job(id),
+        RowId::OtherLease(id) => SelectedRow::OtherLease(id),
+        _ => SelectedRow::Other,
+    }
+}
 
 /// Process id behind a row, if it is about a process.
 #[must_use]

@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::seen::{ClientLine, Holds, Moment, same};
 use crate::action::Actor;
 use crate::model::Timestamp;
-use crate::model::plan::{ActionCommand, LeaseTarget, Running, SessionTarget, Target, TargetKind};
+use crate::model::plan::{
+    ActionCommand, ItemTarget, LeaseTarget, PublishedTarget, Running, SessionTarget, Target, TargetKind,
+    TaskTarget,
+};
 use crate::model::redis_lease::{LockValue, RedisLease, shown};
 use pg_connect::conninfo::ConnInfo;
 
@@ -106,29 +108,8 @@ pub(super) struct Head {
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum TargetLine<'a> {
-    Session {
-        pid: i32,
-        backend_start: Timestamp,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        xact_start: Option<Moment>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        query_start: Option<Moment>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        state_change: Option<Moment>,
-        client: ClientLine<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        holds: Option<Holds>,
-        blocks: bool,
-    },
-    Lease {
-        table: u32,
-        source: &'a str,
-        id: &'a str,
-        owner: &'a str,
-        renewed_at: Timestamp,
-        term: f64,
-        token: Option<i64>,
-    },
+    Session(&'a SessionTarget),
+    Lease(&'a LeaseTarget),
     RedisLease {
         key: String,
         /// Whoever knows the value could release the lock: what is told is the SHA-256 of it.
@@ -136,31 +117,9 @@ pub(super) enum TargetLine<'a> {
         votes: u32,
         servers: u32,
     },
-    Task {
-        table: u32,
-        source: &'a str,
-        id: i64,
-        name: Option<&'a str>,
-        enabled: Option<bool>,
-        next_run_at: Option<Timestamp>,
-    },
-    Item {
-        table: u32,
-        source: &'a str,
-        id: i64,
-        status: Option<&'a str>,
-        attempt: Option<i64>,
-        worker: Option<&'a str>,
-    },
-    Published {
-        table: u32,
-        source: &'a str,
-        id: i64,
-        task_id: i64,
-        worker: &'a str,
-        started_at: Timestamp,
-        lock_key: i64,
-    },
+    Task(&'a TaskTarget),
+    Item(&'a ItemTarget),
+    Published(&'a PublishedTarget),
     /// A job or lease of another system.
     Adapter {
         adapter: &'a str,
@@ -195,34 +154,12 @@ pub(super) struct Execution<'a> {
 impl<'a> TargetLine<'a> {
     pub(super) fn of(target: &'a Target, command: &'a ActionCommand) -> Self {
         match &target.what {
-            TargetKind::Session(session) => Self::session(session),
-            TargetKind::Lease(lease) => Self::lease(lease),
+            TargetKind::Session(session) => Self::Session(session),
+            TargetKind::Lease(lease) => Self::Lease(lease),
             TargetKind::RedisLease(lease) => Self::redis(lease),
-            TargetKind::Task(task) => Self::Task {
-                table: task.table,
-                source: &task.source,
-                id: task.id,
-                name: task.name.as_deref(),
-                enabled: task.enabled,
-                next_run_at: task.next_run_at,
-            },
-            TargetKind::Published(one) => Self::Published {
-                table: one.table,
-                source: &one.source,
-                id: one.id,
-                task_id: one.task_id,
-                worker: &one.worker,
-                started_at: one.started_at,
-                lock_key: one.key,
-            },
-            TargetKind::Item(item) => Self::Item {
-                table: item.table,
-                source: &item.source,
-                id: item.id,
-                status: item.status.as_deref(),
-                attempt: item.attempt,
-                worker: item.worker.as_deref(),
-            },
+            TargetKind::Task(task) => Self::Task(task),
+            TargetKind::Item(item) => Self::Item(item),
+            TargetKind::Published(one) => Self::Published(one),
             TargetKind::Adapter(one) => Self::Adapter {
                 adapter: &one.adapter.name,
                 source: &one.source,
@@ -241,31 +178,6 @@ impl<'a> TargetLine<'a> {
                     seen: plan.and_then(|plan| plan.row(*id)).map(|row| Execution::of(&row.seen)),
                 }
             }
-        }
-    }
-
-    fn session(session: &'a SessionTarget) -> Self {
-        Self::Session {
-            pid: session.pid,
-            backend_start: session.backend_start,
-            xact_start: same(session.xact_start),
-            query_start: same(session.query_start),
-            state_change: same(session.state_change),
-            client: ClientLine::of(&session.client),
-            holds: session.holds.map(Holds::of),
-            blocks: session.blocks,
-        }
-    }
-
-    fn lease(lease: &'a LeaseTarget) -> Self {
-        Self::Lease {
-            table: lease.table,
-            source: &lease.source,
-            id: &lease.id,
-            owner: &lease.owner,
-            renewed_at: lease.renewed_at,
-            term: lease.term,
-            token: lease.token,
         }
     }
 

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! - `id`: a number of the process's own, which is random, and a counter.
-//! - `verb`: `cancel`, `terminate`, `recover`, `requeue`, `set_aside`, `unlock`, `enable`, `disable`, `make_due`.
+//! - `verb`: [`Verb::as_str`].
 //! - `target.kind`: `session`, `lease`, `redis_lease`, `task`, `item`, `execution`; what identified it follows. A part that need
 //!   not be as it was seen is left out.
 //! - `fate`: `done`, `still_there`, `changed`, `refused`, `forbidden`, `outcome_unknown`, `not_tried`.
@@ -36,7 +36,6 @@ mod error;
 mod line;
 mod place;
 mod presence;
-mod seen;
 mod store;
 mod table;
 #[cfg(test)]

@@ -7,10 +7,15 @@ use tokio_postgres::Client;
 use super::{Settings, not_tried, recovery};
 use crate::action::lines::Lines;
 use crate::action::record::{Progress, Record, Recorder};
-use crate::action::session::{self, IN_DOUBT};
-use crate::action::{adapter, lease, published, queue, redis_lease, task};
-use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, Request, Target, TargetKind, Verb};
+use crate::action::session::{self, Asking, Pending};
+use crate::action::{adapter, published, redis_lease, table};
+use crate::model::plan::{
+    ActionCommand, Outcome, RecoveryPlan, Report, Request, Target, TargetKind, TargetResult, Verb,
+};
 use crate::schema::{Schema, SchemaName};
+
+/// Why nothing is tried any more.
+const IN_DOUBT: &str = "not tried: what came of another one is not known";
 
 /// Who does it.
 pub(super) struct Worker<L, R> {
@@ -29,64 +34,69 @@ impl<L: Lines, R: Record> Worker<L, R> {
             Err(_) => None,
         };
         let mut recorder = Recorder::new(&self.record, command, progress);
-        let results = match (command.verb, &client) {
-            (Verb::Cancel | Verb::Terminate, Some(client)) => {
-                session::carry_out(client, &mut recorder, self.settings.offset, &self.lines.pids()).await
-            }
-            _ => self.each(client.as_ref(), &mut recorder).await,
-        };
+        let results = self.each(client.as_deref(), &mut recorder).await;
         let mut notes = recorder.notes;
         notes.extend(self.record.notes().await);
         Report { number: command.number, verb: command.verb, results, notes }
     }
 
-    /// One after the other, until it is not known what came of one.
-    async fn each(
-        &self,
-        client: Option<&Arc<Client>>,
-        recorder: &mut Recorder<'_, R>,
-    ) -> Vec<crate::model::plan::TargetResult> {
-        let client = client.map(|client| &**client);
-        let mut results = Vec::new();
-        let mut in_doubt = false;
+    /// Asks for one after the other, until it is not known what came of one; then waits for what was asked of sessions to happen.
+    async fn each(&self, client: Option<&Client>, recorder: &mut Recorder<'_, R>) -> Vec<TargetResult> {
         let command = recorder.command;
-        for target in &command.targets {
-            let short = Self::short(command, target);
-            let told = if in_doubt {
-                (Outcome::NotTried, IN_DOUBT.to_owned())
+        let mut results: Vec<Option<TargetResult>> = vec![None; command.targets.len()];
+        let mut pending = Vec::new();
+        let mut in_doubt = false;
+        for ((place, target), result) in command.targets.iter().enumerate().zip(&mut results) {
+            let short = short(command, target);
+            let asking = if in_doubt {
+                Asking::Over(Outcome::NotTried, IN_DOUBT.to_owned())
+            } else if self.is_own(target) {
+                Asking::Over(Outcome::Refused, session::OWN.to_owned())
             } else {
                 match recorder.asked(client, target, &short).await {
                     Ok(()) => self.one(client, command, target).await,
-                    Err(why) => (Outcome::Refused, why),
+                    Err(why) => Asking::Over(Outcome::Refused, why),
                 }
             };
-            // Redis servers that do not answer say nothing of the next lock.
-            in_doubt |= told.0 == Outcome::Uncertain && !matches!(target.what, TargetKind::RedisLease(_));
-            results.push(recorder.told(client, target, &short, told).await);
+            match asking {
+                Asking::Taken(signal, session) => {
+                    pending.push(Pending { place, target, signal, session, short });
+                }
+                Asking::Over(outcome, detail) => {
+                    // Redis servers that do not answer say nothing of the next lock.
+                    in_doubt |=
+                        outcome == Outcome::Uncertain && !matches!(target.what, TargetKind::RedisLease(_));
+                    *result = Some(recorder.told(client, target, &short, (outcome, detail)).await);
+                }
+            }
         }
-        results
+        if let Some(client) = client {
+            session::watch(client, recorder, pending, &mut results).await;
+        }
+        results.into_iter().flatten().collect()
     }
 
-    async fn one(
+    /// Whether it is a session of locktop's own.
+    fn is_own(&self, target: &Target) -> bool {
+        matches!(&target.what, TargetKind::Session(session) if self.lines.pids().contains(&session.pid))
+    }
+
+    /// Asks for one, in the way that what it is asks for.
+    async fn one<'a>(
         &self,
         client: Option<&Client>,
         command: &ActionCommand,
-        target: &Target,
-    ) -> (Outcome, String) {
-        let Settings { actor, trusted_owners: owners, .. } = &self.settings;
-        match (command.verb, &target.what, client) {
-            (Verb::Unlock, TargetKind::RedisLease(lease), _) => {
-                redis_lease::unlock(lease, &self.settings.redis).await
-            }
-            (Verb::Unlock, TargetKind::Lease(lease), Some(client)) => {
-                lease::unlock(client, lease, actor, owners).await
-            }
-            (verb, TargetKind::Task(task), Some(client)) => {
-                task::change(client, verb, task, actor, owners).await
-            }
-            (verb, TargetKind::Item(item), Some(client)) => {
-                queue::settle(client, verb, item, actor, owners).await
-            }
+        target: &'a Target,
+    ) -> Asking<'a> {
+        let Settings { actor, trusted_owners: owners, redis, offset } = &self.settings;
+        let (verb, what) = (command.verb, &target.what);
+        if let (TargetKind::Session(session), Some(signal), Some(client)) =
+            (what, verb.definition().signal, client)
+        {
+            return session::ask(client, signal, session, *offset).await;
+        }
+        let (outcome, detail) = match (verb, what, client) {
+            (Verb::Unlock, TargetKind::RedisLease(lease), _) => redis_lease::unlock(lease, redis).await,
             (Verb::Recover, TargetKind::Published(target), Some(client)) => {
                 published::fail(client, target, actor, owners).await
             }
@@ -96,22 +106,14 @@ impl<L: Lines, R: Record> Worker<L, R> {
             (Verb::Recover, TargetKind::Execution { id }, Some(client)) => {
                 recovery::one(client, command, *id, actor, owners).await
             }
-            _ => (Outcome::Refused, format!("{} is not for this", command.verb.as_str())),
-        }
-    }
-
-    /// What is going to be asked, in short.
-    fn short(command: &ActionCommand, target: &Target) -> String {
-        match &target.what {
-            TargetKind::RedisLease(lease) => redis_lease::short(lease),
-            TargetKind::Lease(lease) => lease::short(lease),
-            TargetKind::Task(task) => task::short(command.verb, task),
-            TargetKind::Item(item) => queue::short(command.verb, item),
-            TargetKind::Published(target) => published::short(target),
-            TargetKind::Adapter(target) => adapter::short(target),
-            TargetKind::Execution { id } => recovery::short(command, *id),
-            TargetKind::Session(_) => command.verb.as_str().to_owned(),
-        }
+            _ => match (verb.row_change(what), client) {
+                (Some(change), Some(client)) => {
+                    table::carry_out(client, change, actor, owners).await.unwrap_or_else(|told| told)
+                }
+                _ => (Outcome::Refused, format!("{} is not for this", verb.as_str())),
+            },
+        };
+        Asking::Over(outcome, detail)
     }
 
     pub(super) async fn plan(&self, schema: &str, request: &Request) -> Result<RecoveryPlan, String> {
@@ -119,5 +121,19 @@ impl<L: Lines, R: Record> Worker<L, R> {
         let schema = Schema { name, trusted_owners: self.settings.trusted_owners.clone() };
         let client = self.lines.client().await?;
         locktop_tasks::recovery::plan(&client, schema, request).await.map_err(|error| error.to_string())
+    }
+}
+
+/// What is going to be asked, in short.
+fn short(command: &ActionCommand, target: &Target) -> String {
+    let verb = command.verb;
+    match (&target.what, verb.row_change(&target.what), verb.definition().signal) {
+        (_, Some(change), _) => change.short,
+        (TargetKind::Session(session), _, Some(signal)) => session::short(signal, session),
+        (TargetKind::RedisLease(lease), ..) => redis_lease::short(lease),
+        (TargetKind::Published(target), ..) => published::short(target),
+        (TargetKind::Adapter(target), ..) => adapter::short(target),
+        (TargetKind::Execution { id }, ..) => recovery::short(command, *id),
+        _ => verb.as_str().to_owned(),
     }
 }

@@ -38,11 +38,11 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::message::{Access, Unanswered, send};
-use super::record::{Record, Recorder};
 use crate::model::Timestamp;
-use crate::model::plan::{Outcome, SessionTarget, Target, TargetKind, TargetResult, Verb};
-use sql::Signal;
-use watch::Pending;
+use crate::model::plan::{Outcome, SessionTarget, Signal};
+pub(super) use sql::short;
+pub(super) use watch::{Pending, all as watch};
+pub(super) use words::OWN;
 use words::Words;
 
 /// The server's answer.
@@ -60,65 +60,20 @@ struct Answer {
 }
 
 /// What came of asking.
-enum Asking {
-    /// The server took the order: now it has to happen.
-    Taken,
+pub(super) enum Asking<'a> {
+    /// The server has sent the signal to the session: now it has to happen.
+    Taken(Signal, &'a SessionTarget),
     /// That is all there is to it.
     Over(Outcome, String),
 }
 
-/// Why nothing is tried any more.
-pub(super) const IN_DOUBT: &str = "not tried: what came of another one is not known";
-
-/// Asks for each in order, each alone, then waits for all of them together.
-pub(super) async fn carry_out<R: Record>(
+/// Asks for a signal to a session. Times are told in a zone.
+pub(super) async fn ask<'a>(
     client: &Client,
-    recorder: &mut Recorder<'_, R>,
+    signal: Signal,
+    session: &'a SessionTarget,
     offset: chrono::FixedOffset,
-    own: &[i32],
-) -> Vec<TargetResult> {
-    let command = recorder.command;
-    let words = Words { offset };
-    let mut results: Vec<Option<TargetResult>> = vec![None; command.targets.len()];
-    let mut pending = Vec::new();
-    let mut in_doubt = false;
-    for ((place, target), result) in command.targets.iter().enumerate().zip(&mut results) {
-        let Some((signal, session)) = order(command.verb, target) else {
-            let refused = (Outcome::Refused, "that is no session".to_owned());
-            *result = Some(recorder.told(Some(client), target, command.verb.as_str(), refused).await);
-            continue;
-        };
-        let short = sql::short(signal, session);
-        let asking = if in_doubt {
-            Asking::Over(Outcome::NotTried, IN_DOUBT.to_owned())
-        } else if own.contains(&session.pid) {
-            Asking::Over(Outcome::Refused, words::OWN.to_owned())
-        } else {
-            match recorder.asked(Some(client), target, &short).await {
-                Ok(()) => ask(client, signal, session, &words).await,
-                Err(why) => Asking::Over(Outcome::Refused, why),
-            }
-        };
-        match asking {
-            Asking::Taken => pending.push(Pending { place, target, signal, session, short }),
-            Asking::Over(outcome, detail) => {
-                in_doubt |= outcome == Outcome::Uncertain;
-                *result = Some(recorder.told(Some(client), target, &short, (outcome, detail)).await);
-            }
-        }
-    }
-    watch::all(client, recorder, pending, &mut results).await;
-    results.into_iter().flatten().collect()
-}
-
-fn order(verb: Verb, target: &Target) -> Option<(Signal, &SessionTarget)> {
-    match &target.what {
-        TargetKind::Session(session) => Some((Signal::of(verb)?, session)),
-        _ => None,
-    }
-}
-
-async fn ask(client: &Client, signal: Signal, session: &SessionTarget, words: &Words) -> Asking {
+) -> Asking<'a> {
     let rows = match send(client, Access::ReadOnly, &sql::signal(signal, session)).await {
         Ok(rows) => rows,
         Err(error) => return refused(client, session, &error).await,
@@ -129,15 +84,15 @@ async fn ask(client: &Client, signal: Signal, session: &SessionTarget, words: &W
         Err(error) => return Asking::Over(Outcome::Uncertain, format!("the answer cannot be read: {error}")),
     };
     match (answer.word.as_str(), answer.sent) {
-        ("same", Some(true)) => Asking::Taken,
+        ("same", Some(true)) => Asking::Taken(signal, session),
         ("same", _) => Asking::Over(Outcome::Refused, words::unsent(signal)),
         ("hidden", _) => Asking::Over(Outcome::Forbidden, forbidden::hidden(client, session.pid).await),
-        ("own", _) => Asking::Over(Outcome::Refused, words::OWN.to_owned()),
-        _ => Asking::Over(Outcome::Changed, words.changed(session, &answer)),
+        ("own", _) => Asking::Over(Outcome::Refused, OWN.to_owned()),
+        _ => Asking::Over(Outcome::Changed, Words { offset }.changed(session, &answer)),
     }
 }
 
-async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -> Asking {
+async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -> Asking<'static> {
     match error.code() {
         Some("42501") => {
             Asking::Over(Outcome::Forbidden, forbidden::signal(client, session.pid, error).await)

@@ -5,36 +5,11 @@ use std::net::IpAddr;
 use crate::action::message::{is, moment, number, text};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag};
-use crate::model::plan::{Client, Seen, SessionTarget, Verb};
+use crate::model::plan::{Client, Seen, SessionTarget, Signal};
 use crate::text::one_line;
 use locktop_tasks::sql::{fill, without_comments};
 
 const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
-
-/// What the server is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Signal {
-    Cancel,
-    Terminate,
-}
-
-impl Signal {
-    /// None for what is done to no session.
-    pub(super) fn of(verb: Verb) -> Option<Self> {
-        match verb {
-            Verb::Cancel => Some(Self::Cancel),
-            Verb::Terminate => Some(Self::Terminate),
-            _ => None,
-        }
-    }
-
-    pub(super) fn function(self) -> &'static str {
-        match self {
-            Self::Cancel => "pg_cancel_backend",
-            Self::Terminate => "pg_terminate_backend",
-        }
-    }
-}
 
 /// Compares, and signals if it is still the same.
 pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
@@ -78,7 +53,7 @@ fn other_client(seen: &Client) -> String {
 }
 
 /// What to do, and where: in short, for the record.
-pub(super) fn short(signal: Signal, target: &SessionTarget) -> String {
+pub(in crate::action) fn short(signal: Signal, target: &SessionTarget) -> String {
     let mut line = format!("{}({}) if", signal.function(), target.pid);
     let mut condition = |words: String| {
         if !line.ends_with(" if") {

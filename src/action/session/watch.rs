@@ -5,25 +5,25 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use tokio_postgres::Client;
 
-use super::sql::{self, Signal};
+use super::sql;
 use crate::action::message::{Access, send};
 use crate::action::record::{Record, Recorder};
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{Outcome, Seen, SessionTarget, Target, TargetResult};
+use crate::model::plan::{Outcome, Seen, SessionTarget, Signal, Target, TargetResult};
 use crate::text::duration;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A session that was signalled.
-pub(super) struct Pending<'a> {
+pub(in crate::action) struct Pending<'a> {
     /// Its place among the targets.
-    pub(super) place: usize,
-    pub(super) target: &'a Target,
-    pub(super) signal: Signal,
-    pub(super) session: &'a SessionTarget,
-    pub(super) short: String,
+    pub(in crate::action) place: usize,
+    pub(in crate::action) target: &'a Target,
+    pub(in crate::action) signal: Signal,
+    pub(in crate::action) session: &'a SessionTarget,
+    pub(in crate::action) short: String,
 }
 
 /// Where a process stands.
@@ -56,7 +56,7 @@ impl Pending<'_> {
 }
 
 /// Looks again and again, at all of them in one transaction, until it has happened to all or the time is over.
-pub(super) async fn all<R: Record>(
+pub(in crate::action) async fn all<R: Record>(
     client: &Client,
     recorder: &mut Recorder<'_, R>,
     mut pending: Vec<Pending<'_>>,
@@ -68,24 +68,28 @@ pub(super) async fn all<R: Record>(
         Duration::try_from_secs_f64(recorder.command.wait).unwrap_or_default().min(Duration::from_secs(3600));
     while !pending.is_empty() {
         let pids: Vec<i32> = pending.iter().map(|one| one.session.pid).collect();
-        let rows = match look(client, &pids).await {
-            Ok(rows) => rows,
-            Err(why) => {
-                let outcome = (Outcome::Uncertain, format!("the server took the order; then {why}"));
-                settle(client, recorder, pending, results, |_| Some(outcome.clone())).await;
-                return;
-            }
-        };
+        let rows = look(client, &pids).await;
         let is_late = left(start, wait).is_zero();
-        let told = |one: &Pending<'_>| match one.done(&rows) {
-            Some(done) => Some((Outcome::Done, done.to_owned())),
-            None if is_late => Some((
-                Outcome::StillThere,
-                format!("it has not happened after {}", duration(wait.as_secs_f64())),
-            )),
-            None => None,
-        };
-        pending = settle(client, recorder, pending, results, told).await;
+        let mut remain = Vec::new();
+        for one in pending {
+            let told = match rows.as_ref().map(|rows| one.done(rows)) {
+                Ok(Some(done)) => (Outcome::Done, done.to_owned()),
+                Ok(None) if is_late => {
+                    let waited = duration(wait.as_secs_f64());
+                    (Outcome::StillThere, format!("it has not happened after {waited}"))
+                }
+                Ok(None) => {
+                    remain.push(one);
+                    continue;
+                }
+                Err(why) => (Outcome::Uncertain, format!("the server took the order; then {why}")),
+            };
+            let result = recorder.told(Some(client), one.target, &one.short, told).await;
+            if let Some(place) = results.get_mut(one.place) {
+                *place = Some(result);
+            }
+        }
+        pending = remain;
         if !pending.is_empty() {
             tokio::time::sleep(PAUSE.min(left(start, wait))).await;
         }
@@ -94,29 +98,6 @@ pub(super) async fn all<R: Record>(
 
 fn left(start: Instant, wait: Duration) -> Duration {
     wait.saturating_sub(start.elapsed())
-}
-
-/// Notes what came of those of which that is known; the others remain.
-async fn settle<'a, R: Record>(
-    client: &Client,
-    recorder: &mut Recorder<'_, R>,
-    pending: Vec<Pending<'a>>,
-    results: &mut [Option<TargetResult>],
-    told: impl Fn(&Pending<'a>) -> Option<(Outcome, String)>,
-) -> Vec<Pending<'a>> {
-    let mut remain = Vec::new();
-    for one in pending {
-        match told(&one) {
-            Some(what) => {
-                let result = recorder.told(Some(client), one.target, &one.short, what).await;
-                if let Some(place) = results.get_mut(one.place) {
-                    *place = Some(result);
-                }
-            }
-            None => remain.push(one),
-        }
-    }
-    remain
 }
 
 async fn look(client: &Client, pids: &[i32]) -> Result<Vec<Row>, String> {

@@ -1,12 +1,11 @@
 //! What is not as it was seen, in words.
 
 use super::Answer;
-use super::sql::Signal;
 use crate::model::Timestamp;
-use crate::model::plan::{Seen, SessionTarget};
+use crate::model::plan::{Seen, SessionTarget, Signal};
 use crate::text::one_line;
 
-pub(super) const OWN: &str = "that is a session of locktop's own";
+pub(in crate::action) const OWN: &str = "that is a session of locktop's own";
 
 /// Says times as the screens do.
 pub(super) struct Words {

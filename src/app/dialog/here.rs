@@ -1,13 +1,13 @@
 //! Which of the keys that act work here, and what they do here: for the footer.
 
-use super::known;
 use crate::app::App;
-use crate::app::commands::CommandId;
 use crate::app::context::Context;
 use crate::app::keymap::{self, Action};
 use crate::app::page::{self, Page};
+use crate::app::subject;
 use crate::model::finding::{Finding, Subject};
-use crate::model::plan::{PlanContext, Verb};
+use crate::model::plan::known::is_blocker;
+use crate::model::plan::{CommandId, PlanContext, Verb};
 use crate::model::wait_graph::Party;
 
 /// The keys that act on the selected row, or on what the open page is about, and what each does there.
@@ -26,16 +26,17 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         Some(_) => None,
         None => app.pane(app.focus).selected.or_else(|| app.pane(app.focus).marks.iter().next().copied()),
     };
-    let Some(row) = row else { return Vec::new() };
+    let Some(row) = row.map(subject::selected) else { return Vec::new() };
     let look =
         PlanContext { view: context.view, rights: context.view.rights.as_deref(), own_pids: &app.own_pids };
     let named = |command: CommandId| {
         let what = command.definition();
-        if (read_only && !what.is_local) || !(what.applies)(&context, row) {
+        if (read_only && !what.is_local) || !(what.applies)(&look, row) {
             return None;
         }
-        let (verb, _) = (what.choose)(&look, app.focus, &[row])?;
-        (!is_standby(&context) || !writes(verb)).then_some((Action::Command(command), verb.does()))
+        let (verb, _) = (what.choose)(&look, &[row])?;
+        (!is_standby(&context) || !verb.definition().writes)
+            .then_some((Action::Command(command), verb.does()))
     };
     CommandId::ALL.into_iter().filter_map(named).collect()
 }
@@ -43,7 +44,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
 /// The key that ignores the blocker of a finding, or takes that back.
 fn expects(finding: &Finding) -> Option<(Action, &'static str)> {
     let verb = if finding.expected.is_some() { Verb::ExpectNoMore } else { Verb::Expect };
-    known::is_blocker(finding).then_some((Action::Command(CommandId::Expect), verb.does()))
+    is_blocker(finding).then_some((Action::Command(CommandId::Expect), verb.does()))
 }
 
 /// The key that helps against a finding, and what it does.
@@ -77,9 +78,4 @@ pub fn is_permitted(context: &Context<'_>, finding: &Finding, action: Action) ->
 
 fn is_standby(context: &Context<'_>) -> bool {
     context.snapshot.server().is_some_and(|server| server.in_recovery)
-}
-
-/// Whether a verb changes a table, which nobody may on a standby. A lease may be in Redis.
-fn writes(verb: Verb) -> bool {
-    !matches!(verb, Verb::Cancel | Verb::Terminate | Verb::Unlock | Verb::Expect | Verb::ExpectNoMore)
 }

@@ -1,12 +1,8 @@
-//! To what something is to be done.
+//! What a question is about, and what can be chosen in it.
 
-use super::known::Known;
+use super::known::Expecting;
 use super::search::Search;
-use crate::model::lease::LeaseId;
-use crate::model::plan::Ask;
-use crate::model::systems::TextId;
-use crate::model::task::TaskId;
-use crate::model::work_queue::ItemId;
+use crate::model::plan::{Ask, Chosen, RowsOf};
 
 /// To what something is to be done.
 #[derive(Debug, Clone)]
@@ -15,46 +11,31 @@ pub enum Kind {
     Sessions(Ask),
     /// To executions of tasks.
     Executions(Box<Search>),
-    /// To executions in a published log.
-    Published(Vec<(TaskId, Option<i64>)>),
-    /// To leases.
-    Leases(Vec<LeaseId>),
-    /// To tasks.
-    Tasks(Vec<TaskId>),
-    /// To items of the work queue.
-    Items(Vec<ItemId>),
-    /// To jobs of other systems.
-    Jobs(Vec<TextId>),
-    /// To leases of other systems.
-    OtherLeases(Vec<TextId>),
+    /// To rows of one kind.
+    Rows(RowsOf),
     /// To blockers that are known: nothing is asked of the server.
-    Known(Box<Known>),
+    Known(Box<Expecting>),
+}
+
+impl From<Chosen> for Kind {
+    fn from(chosen: Chosen) -> Self {
+        match chosen {
+            Chosen::Sessions(ask) => Self::Sessions(ask),
+            Chosen::Executions(tasks) => Self::Executions(Box::new(Search::new(tasks))),
+            Chosen::Rows(rows) => Self::Rows(rows),
+            Chosen::Known(known) => Self::Known(Box::new(Expecting::new(known))),
+        }
+    }
 }
 
 impl Kind {
-    /// What one is called.
+    /// What one is called; several have an `s` more.
     pub(super) const fn one(&self) -> &'static str {
         match self {
             Self::Sessions(_) => "session",
-            Self::Executions(_) | Self::Published(_) => "execution",
-            Self::Leases(_) | Self::OtherLeases(_) => "lease",
-            Self::Tasks(_) => "task",
-            Self::Items(_) => "item",
-            Self::Jobs(_) => "job",
+            Self::Executions(_) => "execution",
+            Self::Rows(rows) => rows.one(),
             Self::Known(_) => "blocker",
-        }
-    }
-
-    /// What several are called.
-    pub(super) const fn noun(&self) -> &'static str {
-        match self {
-            Self::Sessions(_) => "sessions",
-            Self::Executions(_) | Self::Published(_) => "executions",
-            Self::Leases(_) | Self::OtherLeases(_) => "leases",
-            Self::Tasks(_) => "tasks",
-            Self::Items(_) => "items",
-            Self::Jobs(_) => "jobs",
-            Self::Known(_) => "blockers",
         }
     }
 }

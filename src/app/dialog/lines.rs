@@ -25,13 +25,13 @@ impl Dialog {
         let of = if self.order.verb == Verb::Cancel { " of" } else { "" };
         match self.plan.rows.as_slice() {
             [] => match &self.order.kind {
-                Kind::Known(known) => format!("{verb} {}", known.name()),
+                Kind::Known(expecting) => format!("{verb} {}", expecting.known.name()),
                 _ => verb,
             },
             [only] => format!("{verb}{of} {}", only.target.name),
             several => {
                 let count = crate::text::count(several.len() as u64);
-                format!("{verb}{of} {count} {}", self.order.kind.noun())
+                format!("{verb}{of} {count} {}s", self.order.kind.one())
             }
         }
     }

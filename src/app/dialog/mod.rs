@@ -7,7 +7,7 @@
 mod choice;
 mod here;
 mod kind;
-pub(in crate::app) mod known;
+mod known;
 mod labelled;
 mod lines;
 mod order;
@@ -23,12 +23,11 @@ use crate::model::view::View;
 pub use choice::Choice;
 pub use here::{help, here, is_permitted};
 pub use kind::Kind;
-pub use known::Known;
+pub use known::Expecting;
 pub use lines::width;
 pub use order::Order;
 pub use report::Flight;
 pub(in crate::app) use report::summary;
-pub(in crate::app) use search::Search;
 
 /// Nobody types more to confirm.
 const LONGEST: usize = 200;
@@ -144,12 +143,7 @@ impl Dialog {
             }
             Kind::Executions(search) => search.choices(),
             Kind::Known(known) => known.choices(),
-            Kind::Published(_)
-            | Kind::Leases(_)
-            | Kind::Tasks(_)
-            | Kind::Items(_)
-            | Kind::Jobs(_)
-            | Kind::OtherLeases(_) => Vec::new(),
+            Kind::Rows(_) => Vec::new(),
         }
     }
 
@@ -236,12 +230,7 @@ impl Dialog {
                     return Step::Nothing;
                 }
             }
-            Kind::Published(_)
-            | Kind::Leases(_)
-            | Kind::Tasks(_)
-            | Kind::Items(_)
-            | Kind::Jobs(_)
-            | Kind::OtherLeases(_) => return Step::Nothing,
+            Kind::Rows(_) => return Step::Nothing,
         }
         self.scroll = 0;
         Step::Replan

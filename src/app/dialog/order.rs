@@ -1,10 +1,10 @@
 //! What is asked for: a key that acts, and the rows it was pressed on.
 
 use super::kind::Kind;
-use crate::app::commands::CommandId;
 use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
-use crate::model::plan::{self, ActionPlan, Confirm, PlanContext, Scope, Verb};
+use crate::app::subject;
+use crate::model::plan::{self, ActionPlan, CommandId, Confirm, PlanContext, Scope, Verb};
 use crate::model::task::{TaskRow, TaskState};
 
 /// What is asked for.
@@ -69,22 +69,23 @@ impl Order {
         let Some(first) = rows.first().copied() else {
             return Err("nothing selected".to_owned());
         };
-        let meaning = (command.definition().choose)(look, pane, &rows);
-        let (verb, kind) = meaning.ok_or_else(|| why_not(look, keymap, command, first))?;
-        if matches!(kind, Kind::Sessions(_)) && rows.len() == 1 && is_orphan(look, first) {
-            return Err(why_not(look, keymap, command, first));
-        }
-        let mut order = Self { verb, pane, rows, hidden, kind, by_name: false };
-        if let Kind::Executions(search) = &mut order.kind {
-            search.look(look);
-            if let Some(why) = search.why_nothing(look) {
-                return Err(why);
+        let selected: Vec<_> = rows.iter().map(|row| subject::selected(*row)).collect();
+        let choice = (command.definition().choose)(look, &selected);
+        let (verb, chosen) = choice.ok_or_else(|| why_not(look, keymap, command, first))?;
+        let mut kind = Kind::from(chosen);
+        let why = match &mut kind {
+            Kind::Sessions(ask) => {
+                ask.from_chains = pane == Pane::Chains;
+                (rows.len() == 1 && is_orphan(look, first)).then(|| why_not(look, keymap, command, first))
             }
-        }
-        match &order.kind {
-            Kind::Known(known) => known.why_nothing().map_or(Ok(order), Err),
-            _ => Ok(order),
-        }
+            Kind::Executions(search) => {
+                search.look(look);
+                search.why_nothing(look)
+            }
+            Kind::Known(expecting) => expecting.known.why_nothing(),
+            Kind::Rows(_) => None,
+        };
+        why.map_or(Ok(Self { verb, pane, rows, hidden, kind, by_name: false }), Err)
     }
 
     /// Whether the rows themselves are meant, and nobody beside them.
@@ -97,12 +98,7 @@ impl Order {
         match &self.kind {
             Kind::Sessions(ask) => plan::sessions(look, ask),
             Kind::Executions(search) => search.plan(look),
-            Kind::Published(tasks) => plan::published(look, tasks),
-            Kind::Leases(leases) => plan::leases(look, leases),
-            Kind::Tasks(tasks) => plan::tasks(look, self.verb, tasks),
-            Kind::Items(items) => plan::items(look, self.verb, items),
-            Kind::Jobs(jobs) => plan::jobs(look, jobs),
-            Kind::OtherLeases(leases) => plan::other_leases(look, leases),
+            Kind::Rows(rows) => rows.plan(look, self.verb),
             Kind::Known(_) => ActionPlan { confirm: Confirm::Yes, ..ActionPlan::new(self.verb) },
         }
     }

@@ -6,8 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::choice::Choice;
 use crate::model::plan::{
-    self, ActionPlan, Confirm, PlanContext, RecoveryFilter, RecoveryPlan, RecoveryScope, Refused, Request,
-    Verb,
+    self, ActionPlan, PlanContext, RecoveryFilter, RecoveryPlan, RecoveryScope, Refused, Request, Verb,
 };
 use crate::model::task::{TaskId, TaskState};
 
@@ -43,7 +42,7 @@ pub struct Search {
 
 impl Search {
     /// A search for the executions of these tasks.
-    pub(in crate::app) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
+    pub(super) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
         let table = chosen.first().map_or(0, |(task, _)| task.table);
         Self {
             which: RecoveryScope::These(chosen.clone()),
@@ -92,7 +91,7 @@ impl Search {
     pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         let mut plan = match &self.answer {
             Some(Ok(answer)) => plan::recovery(look, Arc::clone(answer)),
-            Some(Err(_)) | None => nothing(),
+            Some(Err(_)) | None => ActionPlan::new(Verb::Recover),
         };
         plan.hidden = self.hidden;
         plan.refused.splice(0..0, self.refused.iter().cloned());
@@ -186,18 +185,5 @@ impl Search {
         self.asked = None;
         self.answer = Some(answer);
         true
-    }
-}
-
-fn nothing() -> ActionPlan {
-    ActionPlan {
-        verb: Verb::Recover,
-        rows: Vec::new(),
-        refused: Vec::new(),
-        hidden: 0,
-        effect: None,
-        offers: Vec::new(),
-        confirm: Confirm::Nothing,
-        recovery: None,
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use super::Action;
-use crate::app::commands::CommandId;
 use crate::app::screens::Screen;
+use crate::model::plan::CommandId;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ const fn row(
 const ACT: &str = "Act: each asks first";
 
 /// The table: the keys of the screens come from [`crate::app::screens`], those that act from
-/// [`crate::app::commands`].
+/// [`crate::model::plan::CommandId`].
 pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
     let listed = |bindings: &'static [Binding]| bindings.iter().copied();
     let screens = Screen::ALL.into_iter().map(go);

@@ -44,6 +44,29 @@ fn notice(app: &App) -> &str {
 }
 
 #[test]
+fn what_is_put_off_is_a_task_or_an_item_that_waits() {
+    for (builder, keys, is_done) in [
+        (sample::jobs(0.0), "4/send<enter>gDy", true),
+        (sample::jobs(0.0), "4/send<enter>gDn", false),
+        (sample::systems::queue(0.0), "6/pending<enter>gDy", true),
+    ] {
+        let mut app = app(builder);
+        let effects = slowly(&mut app, keys);
+        let verbs = command(&effects).map(|command| (command.verb, command.targets.len()));
+        assert_eq!(verbs, is_done.then_some((Verb::PutOff, 1)), "{keys}: {}", notice(&app));
+    }
+    for (builder, keys, why) in [
+        (sample::jobs(0.0), "4jD", "runs: when it is due next is set when it ends"),
+        (sample::systems::queue(0.0), "6D", "its worker is gone: R puts it back first"),
+        (sample::incident(0.0), "2D", "D puts a task or a queue item off; this is a session"),
+    ] {
+        let mut app = app(builder);
+        assert_eq!(command(&slowly(&mut app, keys)), None, "{keys}");
+        assert!(notice(&app).contains(why), "{keys}: {}", notice(&app));
+    }
+}
+
+#[test]
 fn what_is_confirmed_is_asked_for_and_nothing_else() {
     for (keys, verb, targets) in [
         ("Ky", Verb::Terminate, vec![4312]),
@@ -406,6 +429,7 @@ fn any_keys() -> impl Strategy<Value = Vec<&'static str>> {
         "R",
         "E",
         "T",
+        "D",
         "X",
         "e",
         "o",

@@ -108,7 +108,7 @@ fn nothing_acts_in_the_past() {
     let mut app = keeping();
     drive(&mut app, "[");
     answer(&mut app, Some(look(29)));
-    for key in ["K", "C", "R", "U", "E", "T", "X", "p", "<enter>K", "!K"] {
+    for key in ["K", "C", "R", "U", "E", "T", "D", "X", "p", "<enter>K", "!K"] {
         assert_eq!(drive(&mut app, key), [], "{key}");
         assert!(app.dialog.is_none() && !app.paused, "{key}");
         assert_eq!(app.notice.as_ref().unwrap().text, "this is 14:03:00: Esc for now", "{key}");

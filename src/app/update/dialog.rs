@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use crate::app::App;
-use crate::app::commands::CommandId;
 use crate::app::dialog::{self, Dialog, Flight, Kind, Order, Step};
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
@@ -14,7 +13,9 @@ use crate::app::panes::{Pane, RowId};
 use crate::app::subject;
 use crate::keys::Key;
 use crate::model::finding::Finding;
-use crate::model::plan::{self, ActionPlan, Change, PlanContext, RecoveryPlan, Report, TargetKind};
+use crate::model::plan::{
+    self, ActionPlan, Change, CommandId, PlanContext, RecoveryPlan, Report, RowsOf, TargetKind,
+};
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
 
@@ -123,7 +124,7 @@ impl App {
         };
         match &mut order.kind {
             Kind::Sessions(ask) => ask.shown = self.shown_parties(pane),
-            Kind::Known(known) => known.file.clone_from(&self.settings.config_file),
+            Kind::Known(expecting) => expecting.file.clone_from(&self.settings.config_file),
             Kind::Executions(search) if pane == Pane::Tasks => {
                 self.shown_executions().into_iter().for_each(|shown| search.only(shown));
             }
@@ -196,15 +197,13 @@ impl App {
                 search.look(&look);
                 search.plan(&look)
             }
-            Kind::Leases(_) => {
+            Kind::Rows(RowsOf::Leases(_)) => {
                 let refreshed = dialog.plan.refreshed(&look);
                 renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
             }
             Kind::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
             Kind::Known(_) => dialog.plan.clone(),
-            Kind::Published(_) | Kind::Tasks(_) | Kind::Items(_) | Kind::Jobs(_) | Kind::OtherLeases(_) => {
-                dialog.plan.refreshed(&look)
-            }
+            Kind::Rows(_) => dialog.plan.refreshed(&look),
         };
         dialog.replan(plan, self.next_number());
         if let Some(why) = dialog.why_over() {
@@ -276,9 +275,9 @@ impl App {
         }
         let number = self.next_number();
         let Some(Dialog { order, plan, .. }) = self.dialog.take() else { return Update::none() };
-        if let Kind::Known(known) = &order.kind {
+        if let Kind::Known(expecting) = &order.kind {
             self.unmark(order.pane, &order.rows);
-            return self.expect(known);
+            return self.expect(expecting);
         }
         let command = plan.command(number, WAIT);
         let count = command.targets.len();

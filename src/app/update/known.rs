@@ -1,15 +1,16 @@
 //! Blockers that are expected from now on, or not any more.
 
 use crate::app::App;
-use crate::app::dialog::Known;
+use crate::app::dialog::Expecting;
 use crate::app::message::{Effect, Update};
 use crate::model::plan::Verb;
 
 impl App {
     /// Does what was confirmed: from the next look on, which is made at once.
-    pub(super) fn expect(&mut self, known: &Known) -> Update {
+    pub(super) fn expect(&mut self, expecting: &Expecting) -> Update {
+        let known = &expecting.known;
         self.expected = known.applied(&self.expected).into();
-        let (name, written) = (known.name(), known.written());
+        let (name, written) = (known.name(), expecting.written());
         let text = match known.verb() {
             Verb::ExpectNoMore => format!("{name} is not expected any more"),
             _ => format!("{name} is expected from now on"),

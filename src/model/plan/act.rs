@@ -1,8 +1,11 @@
 //! What the operator asks for on a screen, as it goes from the dialog to whoever carries it out.
 //!
-//! Everything in here is what was *seen*. The server compares it with what is, in the statement that acts.
+//! Everything in here is what was *seen*. The server compares it with what is, in the statement that acts. The record has the rows of tables
+//! by these names.
 
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use super::{RecoveryPlan, SessionTarget, Verb};
 use crate::model::adapter::{ActionKind, Adapter, Values};
@@ -11,13 +14,14 @@ use crate::model::redis_lease::RedisLease;
 use crate::model::{Text, Timestamp};
 
 /// A row of a table of leases.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeaseTarget {
     /// OID of the table.
     pub table: u32,
     /// `schema.table`, for people.
     pub source: Text,
     /// Whether it is locktop's own.
+    #[serde(skip)]
     pub is_own: bool,
     /// Its id, as text.
     pub id: Text,
@@ -32,13 +36,14 @@ pub struct LeaseTarget {
 }
 
 /// A row of a table of tasks.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskTarget {
     /// OID of the table.
     pub table: u32,
     /// `schema.table`, for people.
     pub source: Text,
     /// Whether it is locktop's own.
+    #[serde(skip)]
     pub is_own: bool,
     /// The task.
     pub id: i64,
@@ -51,13 +56,14 @@ pub struct TaskTarget {
 }
 
 /// A row of a table of the work queue.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ItemTarget {
     /// OID of the table.
     pub table: u32,
     /// `schema.table`, for people.
     pub source: Text,
     /// Whether it is locktop's own.
+    #[serde(skip)]
     pub is_own: bool,
     /// The item.
     pub id: i64,
@@ -68,11 +74,12 @@ pub struct ItemTarget {
     /// Who had it.
     pub worker: Option<Text>,
     /// In a published table, what its worker locks.
+    #[serde(skip)]
     pub key: Option<i64>,
 }
 
 /// A row of a published log of executions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedTarget {
     /// OID of the log.
     pub table: u32,
@@ -83,12 +90,14 @@ pub struct PublishedTarget {
     /// Its task.
     pub task_id: i64,
     /// The task's name.
+    #[serde(skip)]
     pub name: Option<Text>,
     /// Who runs it by the log.
     pub worker: Text,
     /// Since when.
     pub started_at: Timestamp,
     /// The number that its worker locks.
+    #[serde(rename = "lock_key")]
     pub key: i64,
 }
 

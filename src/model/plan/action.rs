@@ -214,6 +214,14 @@ impl ActionPlan {
     }
 }
 
+impl PlannedTarget {
+    /// A target that is no session, and what is asked of the server for it.
+    pub(super) fn new(target: Target, does: &str, facts: Vec<String>, cautions: Vec<Caution>) -> Self {
+        let does = crate::text::one_line(does).into_owned();
+        Self { target, does, facts, effect: None, cautions, lease: None, work: None, change: None }
+    }
+}
+
 impl Caution {
     pub(super) fn new(kind: CautionKind, words: impl Into<String>) -> Self {
         Self { kind, words: words.into(), about: Vec::new() }

@@ -6,6 +6,7 @@ use super::Verb;
 use crate::model::backend::BackendId;
 use crate::model::lease::LeaseId;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
+use crate::model::systems::TextId;
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
@@ -27,6 +28,10 @@ pub enum SelectedRow {
     Lease(LeaseId),
     /// An item of the work queue.
     Item(ItemId),
+    /// A job of another system.
+    Job(TextId),
+    /// A lease of another system.
+    OtherLease(TextId),
     /// Something else, to which nothing can be done.
     Other,
 }

@@ -23,6 +23,13 @@ pub struct PlanContext<'a> {
     pub own_pids: &'a [i32],
 }
 
+impl<'a> PlanContext<'a> {
+    /// The session with this process id.
+    pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
+        self.view.index.backend(self.view.snapshot.as_deref()?, pid)
+    }
+}
+
 /// The context of a plan with its snapshot, and where things are in it: built once for each plan.
 pub(super) struct PlanIndex<'a> {
     pub(super) context: PlanContext<'a>,

@@ -253,5 +253,5 @@ fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> Pla
         None => format!("recover_seen_execution({id})"),
     };
     let target = Target { what: TargetKind::Execution { id }, name, subject };
-    PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None }
+    PlannedTarget::new(target, &does, facts, cautions)
 }

@@ -8,17 +8,20 @@ mod act;
 mod action;
 mod ask;
 mod change;
+mod chosen;
+mod command;
 mod confirm;
 mod context;
 mod executions;
+pub mod known;
 mod rights;
 mod rights_words;
+pub(crate) mod row_change;
 mod rows;
 mod seen;
 mod signal;
 #[cfg(test)]
 mod tests;
-mod verb;
 
 pub use act::{
     ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Outcome, PublishedTarget, Report, Target,
@@ -27,17 +30,21 @@ pub use act::{
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Scope, SelectedRow};
 pub use change::{Change, still_there};
+pub use chosen::{Chosen, RowsOf};
+pub use command::{Choice, Command, CommandId, Definition, Verb};
 pub use confirm::Confirm;
 pub use context::PlanContext;
 pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place, recovery};
+pub use known::Known;
 pub use locktop_tasks::recovery::{
     AlsoEnded, Others, Planned, Reason, RecoveryOutcome, RecoveryPlan, RecoveryResult, Request, RunState,
     Running, Selection, Step,
 };
 pub use rights::{Lack, Needs};
-pub use rows::{is_published, items, jobs, leases, other_leases, published, published_plan, tasks, toggle};
-pub use seen::{Client, Seen, SessionTarget};
+pub use rows::{
+    ItemVerb, TaskVerb, is_published, items, jobs, leases, other_leases, published, published_plan, tasks,
+};
+pub use seen::{Client, Seen, SessionTarget, Signal};
 pub use signal::{sessions, with_offers};
-pub use verb::Verb;
 
 pub use super::rights::Rights;

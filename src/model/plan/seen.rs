@@ -1,25 +1,52 @@
-//! A session as it was seen: what the server compares before it signals. Which of it has to be the same, `signal::rule` decides.
+//! A session as it was seen: what the server compares before it signals. Which of it has to be the same, `signal::rule` decides. The record has
+//! it by these names.
+
+use serde::{Serialize, Serializer};
 
 use crate::model::backend::Backend;
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::{Text, Timestamp};
 
+/// What a session is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Its query is cancelled.
+    Cancel,
+    /// It is ended.
+    Terminate,
+}
+
+impl Signal {
+    /// The function of the server that sends it.
+    #[must_use]
+    pub const fn function(self) -> &'static str {
+        match self {
+            Self::Cancel => "pg_cancel_backend",
+            Self::Terminate => "pg_terminate_backend",
+        }
+    }
+}
+
 /// A session, and the situation that it was seen in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionTarget {
     /// Its process.
     pub pid: i32,
     /// When it began: without that there is no identity and nothing can be asked.
     pub backend_start: Timestamp,
-    /// Who is behind it.
-    pub client: Client,
     /// Its transaction. In a pool the same session serves somebody else a moment later, in another one.
+    #[serde(skip_serializing_if = "Seen::is_any")]
     pub xact_start: Seen<Option<Timestamp>>,
     /// Its query, or the last one; a query that is to be cancelled also has to be active.
+    #[serde(skip_serializing_if = "Seen::is_any")]
     pub query_start: Seen<Option<Timestamp>>,
     /// When it began to be in the state that it is in.
+    #[serde(skip_serializing_if = "Seen::is_any")]
     pub state_change: Seen<Option<Timestamp>>,
+    /// Who is behind it.
+    pub client: Client,
     /// A lock that it has to hold still, in this mode.
+    #[serde(serialize_with = "told", skip_serializing_if = "Option::is_none")]
     pub holds: Option<(LockTag, LockMode)>,
     /// Somebody has to wait for it still, as a holder or as one ahead in a queue.
     pub blocks: bool,
@@ -35,7 +62,7 @@ impl SessionTarget {
 
 /// Who is behind a session. A pool tells its clients' names to the server at the most, and not always those: another one is somebody
 /// else, and the same one proves nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Client {
     /// `application_name`.
     pub application: Option<Text>,
@@ -77,12 +104,41 @@ impl Client {
 }
 
 /// Whether something has to be as it was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum Seen<T> {
     /// It has to be this.
     Same(T),
     /// It may have changed.
     Any,
+}
+
+impl<T> Seen<T> {
+    fn is_any(&self) -> bool {
+        matches!(self, Self::Any)
+    }
+}
+
+/// A lock in the record.
+#[expect(clippy::ref_option, reason = "serde hands a field over so")]
+fn told<S: Serializer>(held: &Option<(LockTag, LockMode)>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Holds {
+        locktype: &'static str,
+        database: Option<u32>,
+        relation: Option<u32>,
+        /// An advisory key as it is written: `815` or `(1, 100)`.
+        key: Option<String>,
+        mode: &'static str,
+    }
+    let holds = |(tag, mode): (LockTag, LockMode)| Holds {
+        locktype: tag.locktype().as_str(),
+        database: tag.database(),
+        relation: tag.relation(),
+        key: tag.advisory_key().map(|key| key.to_string()),
+        mode: mode.as_str(),
+    };
+    held.map(holds).serialize(serializer)
 }
 
 #[cfg(test)]

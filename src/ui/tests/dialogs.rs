@@ -72,6 +72,7 @@ fn questions_about_tasks_leases_and_items_at_three_sizes() {
         check("ask_recover", &mut jobs(width, height).keys("4R"));
         check("ask_disable", &mut jobs(width, height).keys("4E"));
         check("ask_due", &mut jobs(width, height).keys("4/send<enter>gT"));
+        check("ask_put_off", &mut jobs(width, height).keys("4/send<enter>gD"));
         check("refused_task", &mut jobs(width, height).keys("4K"));
         check("ask_unlock", &mut leases(width, height).keys("5GkkU"));
         check("ask_unlock_many", &mut leases(width, height).keys("5*U"));

@@ -277,6 +277,85 @@ async fn changed_as_seen(place: &mut Place) {
 }
 
 #[tokio::test]
+async fn a_task_and_an_item_are_due_an_hour_later() {
+    for version in support::versions() {
+        let mut own = Place::own(version).await;
+        own.run(
+            "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('a', 'x', now() - interval '1 day');
+             INSERT INTO task_queue (task_name) VALUES ('b')",
+        )
+        .await;
+        let seen = own.task().await;
+        own.is(Verb::PutOff, TargetKind::Task(seen.clone()), Outcome::Done, "due an hour later").await;
+        let in_hours = |column: &str, table: &str| {
+            format!("SELECT round(EXTRACT(epoch FROM {column} - clock_timestamp()) / 3600) FROM {table}")
+        };
+        assert_eq!(own.ask(&in_hours("next_run_at", "scheduled_tasks")).await, "1", "from now on");
+        own.is(Verb::PutOff, TargetKind::Task(seen), Outcome::Changed, "it is due at another time").await;
+        let again = TargetKind::Task(own.task().await);
+        own.is(Verb::PutOff, again, Outcome::Done, "due an hour later").await;
+        assert_eq!(own.ask(&in_hours("next_run_at", "scheduled_tasks")).await, "2", "from then on");
+        assert_eq!(own.ask("SELECT is_enabled FROM scheduled_tasks").await, "true");
+
+        let pending = own.item().await;
+        let other = ItemTarget { attempt: Some(7), ..pending.clone() };
+        own.is(Verb::PutOff, TargetKind::Item(other), Outcome::Changed, "another attempt began").await;
+        own.is(Verb::PutOff, TargetKind::Item(pending.clone()), Outcome::Done, "due an hour later").await;
+        assert_eq!(own.ask(&in_hours("not_before", "task_queue")).await, "1");
+        assert_eq!(own.ask("SELECT count(*) FROM claim_queue_items('w', 1)").await, "0", "nobody gets it");
+        let noted = "SELECT string_agg(detail, ', ' ORDER BY id) FROM locktop_audit WHERE action = 'put_off'";
+        assert_eq!(
+            own.ask(noted).await,
+            "a: next_run_at = greatest(t.next_run_at, clock_timestamp()) + interval '1 hour', \
+             a: next_run_at = greatest(t.next_run_at, clock_timestamp()) + interval '1 hour', \
+             item 1 of the work queue: due an hour later"
+        );
+        // Who runs it or works on it sets the time.
+        own.run("UPDATE scheduled_tasks SET next_run_at = now(); SELECT try_acquire_task_lock(1, 'w')").await;
+        let task = TargetKind::Task(own.task().await);
+        own.is(Verb::PutOff, task, Outcome::Changed, "it runs by now").await;
+        own.run("UPDATE task_queue SET not_before = NULL; SELECT * FROM claim_queue_items('w', 1)").await;
+        own.is(Verb::PutOff, TargetKind::Item(pending), Outcome::Changed, "its status has changed").await;
+        let taken = TargetKind::Item(own.item().await);
+        own.is(Verb::PutOff, taken, Outcome::Refused, "is not for an item that is processing").await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_published_table_has_no_place_for_is_not_put_off() {
+    let version = support::versions()[0];
+    let mut place = Place::printed(version).await;
+    let task = |table, at: Option<_>| TaskTarget {
+        table,
+        source: "public.scheduled_tasks".into(),
+        is_own: false,
+        id: 1,
+        name: None,
+        enabled: None,
+        next_run_at: at,
+    };
+    for (kind, outcome, words) in [
+        ("timestamp", Outcome::Done, "due an hour later"),
+        ("date", Outcome::Refused, "next_run_at of public.scheduled_tasks is no time"),
+    ] {
+        place
+            .run(&format!(
+                "DROP TABLE IF EXISTS scheduled_tasks;
+                 CREATE TABLE scheduled_tasks (id serial PRIMARY KEY, next_run_at {kind});
+                 INSERT INTO scheduled_tasks (next_run_at) VALUES (localtimestamp)"
+            ))
+            .await;
+        let sql = "SELECT next_run_at::timestamptz FROM scheduled_tasks";
+        let at = place.client.query_one(sql, &[]).await.unwrap().get(0);
+        let seen = task(place.oid("scheduled_tasks").await, at);
+        place.is(Verb::PutOff, TargetKind::Task(seen), outcome, words).await;
+    }
+    place.run("INSERT INTO task_queue (task_name) VALUES ('b')").await;
+    let item = TargetKind::Item(place.item().await);
+    place.is(Verb::PutOff, item, Outcome::Refused, "is not for an item that is pending").await;
+}
+
+#[tokio::test]
 async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
     for version in support::versions() {
         let mut place = Place::own(version).await;

@@ -74,15 +74,17 @@ async fn every_verb_does_by_its_key_what_its_question_said() {
         "disable report",
         "enable report",
         "make due report",
+        "put off report",
         "unlock lease 7",
         "set aside item 1",
+        "put off item 1",
     ] {
         desk.screen.keys(&format!("/\"{told}\"<enter>"));
         desk.screen.shows(&format!("/\"{told}\" shows 2 of"));
         desk.screen.keys("<esc>");
         desk.screen.hides("/\"");
     }
-    assert_eq!((desk.asked(), desk.on_record("\"fate\":\"done\"")), (7, 7));
+    assert_eq!((desk.asked(), desk.on_record("\"fate\":\"done\"")), (9, 9));
     desk.quit();
 }
 
@@ -113,6 +115,12 @@ async fn tasks(desk: &mut Desk, db: &Client) {
     ask(desk, "4", "report", "T", &["SET next_run_at = now WHERE id = 1", "y make due"]);
     desk.screen.keys("y");
     becomes(db, "SELECT next_run_at <= now() FROM scheduled_tasks", "true").await;
+    // As it is now, and not as it was a moment ago.
+    desk.screen.wait_for("its new date", |screen| !day.iter().any(|text| screen.contents().contains(text)));
+    let sql = "SET next_run_at = greatest(next_run_at, now) + 1 hour WHERE id = 1";
+    ask(desk, "4", "report", "D", &[sql, "y put off"]);
+    desk.screen.keys("y");
+    becomes(db, "SELECT next_run_at > now() + interval '59 min' FROM scheduled_tasks", "true").await;
 }
 
 async fn leases(desk: &mut Desk, db: &Client) {
@@ -134,4 +142,8 @@ async fn items(desk: &mut Desk, db: &Client) {
     ask(desk, "6", "mail", "R", &["requeue_queue_item(1)", "y put back"]);
     desk.screen.keys("y");
     becomes(db, "SELECT status FROM task_queue", "pending").await;
+    desk.screen.shows("1 pending");
+    ask(desk, "6", "mail", "D", &["SET not_before = greatest(not_before, now) + 1 hour", "y put off"]);
+    desk.screen.keys("y");
+    becomes(db, "SELECT not_before > now() + interval '59 min' FROM task_queue", "true").await;
 }

@@ -53,6 +53,22 @@ pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan 
     }
 }
 
+/// Whether a job has lost its worker, and the config allows to give it back.
+pub(in crate::model::plan) fn can_give_back(context: &PlanContext<'_>, id: TextId) -> bool {
+    let row = context.view.adapters.rows.iter().find(|row| row.id == id && row.judged.state.is_lost());
+    row.is_some_and(|row| installation_at(context, row.place).is_some_and(|one| recovery(one, row).is_ok()))
+}
+
+/// Whether a lease is held, and the config allows to end it.
+pub(in crate::model::plan) fn can_unlock(context: &PlanContext<'_>, id: TextId) -> bool {
+    let row = context.view.adapters.leases.iter().find(|row| row.id == id && row.state == TermState::Held);
+    row.is_some_and(|row| installation_at(context, row.place.0).is_some_and(|one| unlock(one).is_ok()))
+}
+
+fn installation_at<'a>(context: &PlanContext<'a>, place: usize) -> Option<&'a Installation> {
+    Some(&*context.view.snapshot.as_deref()?.adapters.get(place)?.installation)
+}
+
 /// Why an adapter may do nothing of a kind; none where it may.
 fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
     let adapter = &installation.adapter;
@@ -107,22 +123,14 @@ fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
     let mut cautions = cautions(index, rows, row, action);
     cautions.sort_by_key(|caution| caution.kind);
     let target = target(rows, (number, action), row.source.clone(), values);
-    let does = does(&target);
-    Ok(PlannedTarget {
-        target: Target { what: TargetKind::Adapter(target), name, subject },
-        does,
-        facts: facts(index, row, action),
-        effect: None,
-        cautions,
-        lease: None,
-        work: None,
-        change: None,
-    })
+    let (does, facts) = (does(&target), facts(index, row, action));
+    let target = Target { what: TargetKind::Adapter(target), name, subject };
+    Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
 /// `statement of its adapter, over public.good_jobs`
 fn does(target: &AdapterTarget) -> String {
-    harmless(&format!("statement of its adapter, over {}", target.tables.join(", ")))
+    format!("statement of its adapter, over {}", target.tables.join(", "))
 }
 
 /// What was seen of a run.
@@ -239,16 +247,9 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
     });
     facts.push(format!("ended: {}", action.then));
     let target = target(rows, (number, action), row.source.clone(), values);
-    Ok(PlannedTarget {
-        does: does(&target),
-        target: Target { what: TargetKind::Adapter(target), name, subject },
-        facts: facts.iter().map(|fact| harmless(fact)).collect(),
-        effect: None,
-        cautions,
-        lease: None,
-        work: None,
-        change: None,
-    })
+    let (does, facts) = (does(&target), facts.iter().map(|fact| harmless(fact)).collect());
+    let target = Target { what: TargetKind::Adapter(target), name, subject };
+    Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
 fn lease_values(lease: &AdapterLease) -> Values {

@@ -1,16 +1,42 @@
-//! Putting items of the work queue back, and setting them aside.
+//! What is done to items of the work queue.
+//!
+//! In locktop's own table the functions of the schema put an item back and set one aside, which never take it from a session that is
+//! there. In a published table nothing says whose session has an item: what is being worked on is left alone unless nobody has its row
+//! locked and its advisory key, the id as it is unless the config says another, can be had; both are kept to the end of the transaction.
 
 use super::{each, harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
+use crate::model::plan::row_change::{
+    Condition, FoundTable, Is, RowAct, RowChange, RowKey, RowStatement, number, shown,
+};
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, Target,
-    TargetKind, Verb,
+    ActionPlan, Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, SelectedRow,
+    Target, TargetKind, Verb,
 };
 use crate::model::work_queue::{ItemId, ItemRow, ItemState};
 use crate::text;
 
-/// What putting these items back ([`Verb::Requeue`]) or setting them aside ([`Verb::SetAside`]) does, in the order given.
+/// What is done to an item.
+#[derive(Debug)]
+pub struct ItemVerb {
+    /// What is sent for it, as the question says it.
+    pub(in crate::model::plan) shown: fn(&ItemTarget) -> String,
+    /// How it is done; none for an item that is not in a status for it.
+    pub(in crate::model::plan) act: fn(&ItemTarget, &FoundTable) -> Option<RowAct>,
+    /// `pending again`: what came of it.
+    pub(in crate::model::plan) told: &'static str,
+    /// Why that cannot be done to an item in this state, which nobody works on, of locktop's own table or not.
+    pub(in crate::model::plan) refusal: fn(ItemState, bool) -> Option<&'static str>,
+}
+
+/// How an item is; none for what is none.
+pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: SelectedRow) -> Option<ItemState> {
+    let SelectedRow::Item(id) = row else { return None };
+    context.view.queue.rows.iter().find(|row| row.id == id).map(|row| row.state)
+}
+
+/// What a verb for items does to these, in the order given.
 #[must_use]
 pub fn items(context: &PlanContext<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
     each(context, verb, chosen, |index, id| match context.view.queue.rows.iter().find(|row| row.id == id) {
@@ -23,11 +49,13 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTa
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Item(row.id);
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), reason);
+    let Some(verb) = verb.definition().item else { return Err(refused("is an item".to_owned())) };
     let table = index.snapshot.systems.items.get(row.table);
     let (Some(table), Some(item)) = (table, row.item(index.snapshot)) else {
         return Err(refused("is gone".to_owned()));
     };
-    if let Some(reason) = refusal(verb, row) {
+    let is_own = table.source.own_keys;
+    if let Some(reason) = refusal(verb, row, is_own) {
         return Err(refused(reason));
     }
     if let Some(reason) = table.source.owner.refusal(&table.source.name) {
@@ -36,7 +64,6 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTa
     if item.status.is_none() {
         return Err(refused("its table does not say how it is, so nothing can be compared".to_owned()));
     }
-    let is_own = table.source.own_keys;
     let mut cautions: Vec<Caution> =
         old(index, table.section.error.as_ref(), table.section.taken_at).into_iter().collect();
     if matches!(row.state, ItemState::Lost | ItemState::MaybeLost) {
@@ -44,13 +71,7 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTa
         cautions.push(Caution::new(CautionKind::Owner, words));
         cautions.sort_by_key(|caution| caution.kind);
     }
-    let does = match (verb, is_own) {
-        (Verb::SetAside, true) => format!("set_aside_queue_item({})", row.id.id),
-        (_, true) => format!("requeue_queue_item({})", row.id.id),
-        (Verb::SetAside, false) => format!("UPDATE {} SET status = 'failed'", table.source.name),
-        (_, false) => format!("UPDATE {} SET status = 'pending'", table.source.name),
-    };
-    let what = TargetKind::Item(ItemTarget {
+    let target = ItemTarget {
         table: table.source.table,
         source: table.source.name.clone(),
         is_own,
@@ -59,48 +80,31 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTa
         attempt: item.attempt,
         worker: item.worker.clone(),
         key: item.key.filter(|_| !is_own),
-    });
-    let target = Target { what, name, subject };
+    };
+    let does = (verb.shown)(&target);
     let mut facts = facts(index, row);
     facts.extend(table.source.owner.fact(&table.source.name).map(|fact| harmless(&fact)));
-    Ok(PlannedTarget {
-        target,
-        does: harmless(&does),
-        facts,
-        effect: None,
-        cautions,
-        lease: None,
-        work: None,
-        change: None,
-    })
+    let target = Target { what: TargetKind::Item(target), name, subject };
+    Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
 /// Why that cannot be done to an item that is like this.
-fn refusal(verb: Verb, row: &ItemRow) -> Option<String> {
-    Some(match (row.state, verb) {
-        (ItemState::Pending, Verb::Requeue) => "it is pending already".to_owned(),
-        (ItemState::Failed, Verb::SetAside) => "has been set aside already; R puts it back".to_owned(),
-        (ItemState::Resting, Verb::Requeue) => "is pending already, and is tried again by itself".to_owned(),
-        (ItemState::Running | ItemState::Slow | ItemState::MaybeRunning | ItemState::MaybeSlow, _) => {
-            match row.pid {
-                Some(pid) => format!("{pid} works on it: end that session first, or it runs twice"),
-                None => "a worker has it: it would run twice".to_owned(),
-            }
+fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
+    use ItemState as S;
+    let why = match row.state {
+        S::Running | S::Slow | S::MaybeRunning | S::MaybeSlow => {
+            return Some(row.pid.map_or_else(
+                || "a worker has it: it would run twice".to_owned(),
+                |pid| format!("{pid} works on it: end that session first, or it runs twice"),
+            ));
         }
-        (ItemState::Settling, _) => {
-            "the session that took it is gone, but its worker may not have stopped yet: wait a moment"
-                .to_owned()
+        S::Settling => {
+            Some("the session that took it is gone, but its worker may not have stopped yet: wait a moment")
         }
-        (ItemState::Unknown, _) => "it may be running, and might run twice".to_owned(),
-        (
-            ItemState::Lost
-            | ItemState::MaybeLost
-            | ItemState::Pending
-            | ItemState::Resting
-            | ItemState::Failed,
-            _,
-        ) => return None,
-    })
+        S::Unknown => Some("it may be running, and might run twice"),
+        S::Lost | S::MaybeLost | S::Pending | S::Resting | S::Failed => (verb.refusal)(row.state, is_own),
+    };
+    why.map(str::to_owned)
 }
 
 fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
@@ -138,4 +142,47 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Chan
     };
     let same = item.status == target.status && item.attempt == target.attempt && item.worker == target.worker;
     (!same).then_some(Change::OtherRow)
+}
+
+impl ItemVerb {
+    /// The change of an item.
+    pub(in crate::model::plan) fn change<'a>(
+        &'static self,
+        verb: Verb,
+        item: &'a ItemTarget,
+    ) -> RowChange<'a> {
+        let ItemTarget { source, id, status, attempt, worker, .. } = item;
+        let (word, attempt) = (verb.as_str(), number(*attempt));
+        let (status, worker) = (shown(status.as_deref()), shown(worker.as_deref()));
+        let short = format!(
+            "{word} item {id} of {source} if status = {status} and worker_id = {worker} and attempt = {attempt}"
+        );
+        let statement = Box::new(move |table: &FoundTable| {
+            let act = (self.act)(item, table).ok_or_else(|| {
+                format!("{word} is not for an item that is {}", item.status.as_deref().unwrap_or_default())
+            })?;
+            let (id, conditions) = (RowKey::Number(item.id), conditions(table, item));
+            Ok(RowStatement { id, conditions, act, done: self.told.to_owned() })
+        });
+        RowChange { table: item.table, is_own: item.is_own, short, statement }
+    }
+}
+
+/// What is set in a published table: somebody may work on what is being processed, and holds its key then.
+pub(in crate::model::plan) fn while_free(item: &ItemTarget, set: impl Into<String>) -> RowAct {
+    let is_taken = item.status.as_deref() == Some("processing");
+    RowAct::SetWhileFree { set: set.into(), key: is_taken.then(|| item.key.unwrap_or(item.id)) }
+}
+
+fn conditions(table: &FoundTable, item: &ItemTarget) -> Vec<Condition> {
+    let status = Is::Text("t.status::text", item.status.clone());
+    let mut all = vec![Condition { name: "its status has changed", is: status }];
+    if table.has("worker_id") {
+        let worker = item.worker.as_ref();
+        all.push(Condition::cut("another worker has it", "t.worker_id::text", worker));
+    }
+    if table.has("attempt") {
+        all.push(Condition::same("another attempt began", "t.attempt", &number(item.attempt)));
+    }
+    all
 }

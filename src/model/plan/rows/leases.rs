@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{filled, harmless, old, refused_whole};
+use super::{each_anywhere, harmless, old, refused_whole};
 use crate::model::finding::Subject;
 use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
 use crate::model::plan::confirm::is_typable;
@@ -18,28 +18,16 @@ use crate::text;
 /// What ending these leases does, in the order given.
 #[must_use]
 pub fn leases(context: &PlanContext<'_>, chosen: &[LeaseId]) -> ActionPlan {
-    let mut plan = ActionPlan::new(Verb::Unlock);
-    let Some(index) = PlanIndex::of(context) else {
-        plan.refused.extend(refused_whole(None));
-        return plan;
-    };
     let find = |id: LeaseId| context.view.leases.rows.iter().find(|row| row.id == id);
-    let mut seen = Vec::new();
-    let mut rows = Vec::new();
-    for id in chosen {
-        if seen.contains(id) {
-            continue;
-        }
-        seen.push(*id);
-        rows.push(match find(*id) {
-            None => Err(Refused::new("lease", Subject::Lease(*id), "is gone")),
-            Some(row) => planned(&index, row),
-        });
-    }
-    let mut plan = filled(plan, rows);
-    if let [row] = plan.rows.as_slice() {
-        let is_it = |id: &&LeaseId| row.target.subject == Subject::Lease(**id);
-        plan.confirm = Confirm::of(1, seen.iter().find(is_it).and_then(|id| typed(find(*id)?)));
+    // A lease in Redis is ended whatever the server takes.
+    let mut plan = each_anywhere(context, Verb::Unlock, chosen, |index, id| match find(id) {
+        None => Err(Refused::new("lease", Subject::Lease(id), "is gone")),
+        Some(row) => planned(index, row),
+    });
+    if let [row] = plan.rows.as_slice()
+        && let Subject::Lease(id) = row.target.subject
+    {
+        plan.confirm = Confirm::of(1, find(id).and_then(typed));
     }
     plan
 }
@@ -111,7 +99,7 @@ fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refus
     }
     facts.extend(whose.map(|fact| harmless(&fact)));
     let target = Target { what, name, subject };
-    Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None })
+    Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
 /// What is sent, what is said, and what it breaks.
@@ -167,7 +155,7 @@ fn in_postgres(
     } else {
         format!("UPDATE {} SET its term to 0 WHERE it is exactly this row", source.name)
     };
-    Ok((TargetKind::Lease(target), harmless(&does), cautions))
+    Ok((TargetKind::Lease(target), does, cautions))
 }
 
 fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
@@ -186,7 +174,7 @@ fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
     let servers =
         if lease.servers == 1 { "its server".to_owned() } else { format!("{} servers", lease.servers) };
     let does = format!("delete {} on {servers}, where its value is what is shown", lease.name());
-    Ok((TargetKind::RedisLease(Arc::clone(lease)), harmless(&does), cautions))
+    Ok((TargetKind::RedisLease(Arc::clone(lease)), does, cautions))
 }
 
 /// Brings a target up to date: who renews is still the same holder, and what is compared is the row as it is shown by now.

@@ -11,48 +11,57 @@ use super::context::PlanIndex;
 use super::{ActionPlan, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, TargetKind, Verb};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
+use crate::model::task::{TaskId, TaskRow};
 use crate::text;
 
+pub(super) use adapters::{can_give_back, can_unlock};
 pub use adapters::{jobs, other_leases};
-pub use items::items;
+pub use items::{ItemVerb, items};
+pub(super) use items::{item_state, while_free};
 pub use leases::leases;
 pub use published::{is_published, published};
 pub use published_plan::published_plan;
-pub use tasks::{tasks, toggle};
+pub(super) use tasks::{NEXT_RUN, has_schedule, runs};
+pub use tasks::{TaskVerb, tasks};
 
-/// A plan for these rows, each once, in the order given.
+/// The row of a task, or of one of several executions of it.
+pub(super) fn task<'a>(context: &PlanContext<'a>, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
+    context.view.tasks.rows.iter().find(|row| row.task == task && row.again == again)
+}
+
+/// A plan for these rows, each once, in the order given: none of them on a server that takes no writes.
 fn each<T: Copy + PartialEq>(
     context: &PlanContext<'_>,
     verb: Verb,
     chosen: &[T],
     planned: impl Fn(&PlanIndex<'_>, T) -> Result<PlannedTarget, Refused>,
 ) -> ActionPlan {
-    let mut plan = ActionPlan::new(verb);
-    let index = PlanIndex::of(context);
-    if let Some(refused) = refused_whole(index.as_ref()) {
-        plan.refused.push(refused);
-        return plan;
+    match refused_whole(PlanIndex::of(context).as_ref()) {
+        Some(refused) => ActionPlan { refused: vec![refused], ..ActionPlan::new(verb) },
+        None => each_anywhere(context, verb, chosen, planned),
     }
-    let Some(index) = index else { return plan };
-    let mut seen = Vec::new();
-    let mut rows = Vec::new();
-    for id in chosen {
-        if !seen.contains(id) {
-            seen.push(*id);
-            rows.push(planned(&index, *id));
-        }
-    }
-    filled(plan, rows)
 }
 
-/// A plan of those that can be done; nobody is taken to own any of them.
-fn filled(mut plan: ActionPlan, rows: Vec<Result<PlannedTarget, Refused>>) -> ActionPlan {
-    for row in rows {
-        match row {
+/// The same, also where the server takes no writes.
+fn each_anywhere<T: Copy + PartialEq>(
+    context: &PlanContext<'_>,
+    verb: Verb,
+    chosen: &[T],
+    planned: impl Fn(&PlanIndex<'_>, T) -> Result<PlannedTarget, Refused>,
+) -> ActionPlan {
+    let mut plan = ActionPlan::new(verb);
+    let Some(index) = PlanIndex::of(context) else {
+        plan.refused.extend(refused_whole(None));
+        return plan;
+    };
+    for (at, id) in chosen.iter().enumerate() {
+        match planned(&index, *id) {
+            _ if chosen.iter().take(at).any(|before| before == id) => {}
             Ok(row) => plan.rows.push(row),
             Err(refused) => plan.refused.push(refused),
         }
     }
+    // Nobody is taken to own any of them.
     plan.confirm = Confirm::of(plan.rows.len(), None);
     plan
 }

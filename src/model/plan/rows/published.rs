@@ -2,7 +2,7 @@
 //!
 //! Published tables name no session, so nothing is ended there: whether somebody works on a row only its key can say.
 
-use super::{filled, harmless, old, refused_whole};
+use super::{each, harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
@@ -23,23 +23,10 @@ pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {
 /// What failing the running executions of these tasks does, in the order given.
 #[must_use]
 pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) -> ActionPlan {
-    let mut plan = ActionPlan::new(Verb::Recover);
-    let index = PlanIndex::of(context);
-    if let Some(refused) = refused_whole(index.as_ref()) {
-        plan.refused.push(refused);
-        return plan;
-    }
-    let Some(index) = index else { return plan };
-    let find = |(task, again): &(TaskId, Option<i64>)| {
-        context.view.tasks.rows.iter().find(|row| row.task == *task && row.again == *again)
-    };
-    let rows = chosen.iter().map(|one| match find(one) {
-        Some(row) => planned(&index, row),
-        None => {
-            Err(Refused::new(format!("task {}", one.0.id), Subject::Task(one.0), "is not there any more"))
-        }
+    let mut plan = each(context, Verb::Recover, chosen, |index, (task, again)| {
+        let gone = || Refused::new(format!("task {}", task.id), Subject::Task(task), "is not there any more");
+        planned(index, super::task(context, task, again).ok_or_else(gone)?)
     });
-    let mut plan = filled(plan, rows.collect());
     if let [row] = plan.rows.as_slice()
         && let TargetKind::Published(target) = &row.target.what
     {
@@ -79,8 +66,7 @@ fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refuse
     );
     let facts = facts(index, row, execution, set);
     let target = Target { what: TargetKind::Published(target), name, subject };
-    let does = harmless(&does);
-    Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None })
+    Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
 fn target(set: &TaskSet, execution: &Execution) -> Option<PublishedTarget> {

@@ -1,26 +1,57 @@
-//! Switching tasks on and off, and making them due.
+//! What is done to tasks: a compare-and-set on exactly the row that was seen.
 
 use super::{each, harmless, old};
+use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
+use crate::model::plan::row_change::{
+    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement, moment,
+};
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind,
-    TaskTarget, Verb,
+    ActionPlan, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, SelectedRow, Target,
+    TargetKind, TaskTarget, Verb,
 };
 use crate::model::task::{Schedule, TaskId, TaskRow, TaskSet, TaskState};
 use crate::text;
 
-/// What these tasks are switched to by one key: off when the first that can be switched is on, else on.
-#[must_use]
-pub fn toggle(context: &PlanContext<'_>, chosen: &[TaskId]) -> Verb {
-    let Some(snapshot) = context.view.snapshot.as_deref() else { return Verb::Enable };
-    let find = |id: &TaskId| context.view.tasks.rows.iter().find(|row| row.task == *id);
-    let enabled = |row: &TaskRow| row.schedule(snapshot)?.enabled;
-    let first = chosen.iter().filter_map(find).find_map(enabled);
-    if first == Some(true) { Verb::Disable } else { Verb::Enable }
+/// What is done to a task: one column is set.
+#[derive(Debug)]
+pub struct TaskVerb {
+    /// The column.
+    pub(in crate::model::plan) column: &'static str,
+    /// What its type has to be; nothing where that does not matter.
+    pub(in crate::model::plan) kinds: &'static [ColumnKind],
+    /// `next_run_at = now`, as the question says it.
+    pub(in crate::model::plan) shown: &'static str,
+    /// `next_run_at = clock_timestamp()`, as it is sent, of the row `t`.
+    pub(in crate::model::plan) set: &'static str,
+    /// `due now`: what came of it.
+    pub(in crate::model::plan) told: &'static str,
+    /// Why that cannot be done to a task that is like this, at this time; none where it can be.
+    pub(in crate::model::plan) refusal: fn(&TaskRow, &Schedule, Timestamp) -> Option<&'static str>,
+    /// What does not come of it.
+    pub(in crate::model::plan) futile: fn(&TaskRow, &Schedule) -> Option<&'static str>,
 }
 
-/// What [`Verb::Enable`], [`Verb::Disable`] or [`Verb::MakeDue`] does to these tasks, in the order given.
+/// The column that says when a task is due.
+pub(in crate::model::plan) const NEXT_RUN: &str = "next_run_at";
+
+/// Whether a row is a task with a schedule.
+pub(in crate::model::plan) fn has_schedule(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+    let SelectedRow::Task(task, again) = row else { return false };
+    super::task(context, task, again).is_some_and(|row| row.schedule.is_some())
+}
+
+/// Why nothing is changed about when a task is due that runs: its end sets that anew.
+pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
+    row.execution.map(|_| match row.state {
+        TaskState::Orphan => "runs in the log, and its worker is gone: R recovers it, and it is due again",
+        TaskState::Unknown => "runs in the log, though perhaps nowhere else: due is what does not run",
+        _ => "runs: when it is due next is set when it ends",
+    })
+}
+
+/// What a verb for tasks does to these, in the order given.
 #[must_use]
 pub fn tasks(context: &PlanContext<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
     each(context, verb, chosen, |index, id| match context.view.tasks.rows.iter().find(|row| row.task == id) {
@@ -33,10 +64,11 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTa
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Task(row.task);
     let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
+    let Some(verb) = verb.definition().task else { return Err(refused("is a task")) };
     let (Some(set), Some(schedule)) = (row.set(index.snapshot), row.schedule(index.snapshot)) else {
         return Err(refused("has no schedule: there is nothing to change"));
     };
-    if let Some(reason) = refusal(index, verb, row, schedule) {
+    if let Some(reason) = (verb.refusal)(row, schedule, index.snapshot.taken_at) {
         return Err(refused(reason));
     }
     if let Some(reason) = set.tables.owner.refusal(&set.tables.schedules) {
@@ -44,27 +76,13 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTa
     }
     let mut cautions: Vec<Caution> =
         old(index, set.tasks.error.as_ref(), set.tasks.taken_at).into_iter().collect();
-    cautions.extend(futile(verb, row, schedule));
+    cautions.extend((verb.futile)(row, schedule).map(|words| Caution::new(CautionKind::Futile, words)));
     cautions.sort_by_key(|caution| caution.kind);
-    let set_to = match verb {
-        Verb::Enable => "is_enabled = true",
-        Verb::Disable => "is_enabled = false",
-        _ => "next_run_at = now",
-    };
-    let does = format!("UPDATE {} SET {set_to} WHERE id = {}", set.tables.schedules, row.task.id);
+    let does = format!("UPDATE {} SET {} WHERE id = {}", set.tables.schedules, verb.shown, row.task.id);
     let target = Target { what: TargetKind::Task(target(set, schedule)), name, subject };
     let mut facts = facts(index, row, schedule);
     facts.extend(set.tables.owner.fact(&set.tables.schedules).map(|fact| harmless(&fact)));
-    Ok(PlannedTarget {
-        target,
-        does: harmless(&does),
-        facts,
-        effect: None,
-        cautions,
-        lease: None,
-        work: None,
-        change: None,
-    })
+    Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
 fn target(set: &TaskSet, schedule: &Schedule) -> TaskTarget {
@@ -77,43 +95,6 @@ fn target(set: &TaskSet, schedule: &Schedule) -> TaskTarget {
         enabled: schedule.enabled,
         next_run_at: schedule.next_run_at,
     }
-}
-
-fn refusal(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow, schedule: &Schedule) -> Option<&'static str> {
-    let is_due = schedule.next_run_at.is_some_and(|next| next <= index.snapshot.taken_at);
-    Some(match verb {
-        Verb::Enable | Verb::Disable if schedule.enabled.is_none() => {
-            "its table has no column is_enabled: it can be neither switched on nor off"
-        }
-        Verb::Enable if schedule.enabled == Some(true) => "is enabled already",
-        Verb::Disable if schedule.enabled == Some(false) => "is disabled already",
-        Verb::MakeDue if row.execution.is_some() => match row.state {
-            TaskState::Orphan => {
-                "runs in the log, and its worker is gone: R recovers it, and it is due again"
-            }
-            TaskState::Unknown => "runs in the log, though perhaps nowhere else: due is what does not run",
-            _ => "runs: when it is due next is set when it ends",
-        },
-        Verb::MakeDue if is_due => "is due already",
-        _ => return None,
-    })
-}
-
-/// What does not come of it.
-fn futile(verb: Verb, row: &TaskRow, schedule: &Schedule) -> Option<Caution> {
-    let words = match verb {
-        Verb::Disable if row.execution.is_some() => match row.state {
-            TaskState::Orphan => "it runs in the log, and its worker is gone: R recovers it",
-            TaskState::Unknown => "if it runs, it goes on until it ends; only the next run is stopped",
-            _ => "it runs, and goes on until it ends; only the next run is stopped",
-        },
-        Verb::MakeDue if schedule.enabled == Some(false) => "it is disabled: nobody takes it; E enables it",
-        Verb::Enable if row.schedule_state == Some(TaskState::Disabled) && schedule.next_run_at.is_none() => {
-            "it is due at no time: T makes it due"
-        }
-        _ => return None,
-    };
-    Some(Caution::new(CautionKind::Futile, words))
 }
 
 fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<String> {
@@ -141,4 +122,67 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &TaskTarget) -> Option<Chan
         && schedule.enabled == target.enabled
         && schedule.next_run_at == target.next_run_at;
     (!same).then_some(Change::OtherRow)
+}
+
+impl TaskVerb {
+    /// The change of a task.
+    pub(in crate::model::plan) fn change<'a>(
+        &'static self,
+        verb: Verb,
+        task: &'a TaskTarget,
+    ) -> RowChange<'a> {
+        let TaskTarget { source, id, enabled, next_run_at, .. } = task;
+        let enabled = enabled.map_or_else(|| "?".to_owned(), |enabled| enabled.to_string());
+        let (set, due) = (self.set, moment(*next_run_at));
+        let short = format!(
+            "UPDATE {source} SET {set} WHERE id = {id} if is_enabled = {enabled} and next_run_at = {due}"
+        );
+        let statement = Box::new(move |table: &FoundTable| self.statement(verb, task, table));
+        RowChange { table: task.table, is_own: task.is_own, short, statement }
+    }
+
+    fn statement(&self, verb: Verb, task: &TaskTarget, table: &FoundTable) -> Result<RowStatement, String> {
+        let Self { column, kinds, set, .. } = self;
+        if !table.has(column) {
+            return Err(format!("{} has no column {column}", task.source));
+        }
+        if !kinds.is_empty() && !table.kind(column).is_some_and(|kind| kinds.contains(&kind)) {
+            return Err(format!("{column} of {} is no time", task.source));
+        }
+        let mut conditions = conditions(table, task);
+        if task.is_own && *column == NEXT_RUN {
+            // Its end sets when it is due next, whatever is set meanwhile.
+            let log = format!("{}.task_execution_log", table.schema);
+            let is_idle = format!(
+                "NOT EXISTS (SELECT FROM {log} AS e WHERE e.task_id = t.id AND e.status = 'running')"
+            );
+            conditions.push(Condition::new("it runs by now", is_idle));
+        }
+        // The name as it is stored.
+        let name = if table.has("task_name") { "t.task_name::text" } else { "NULL" };
+        let detail = text::literal(&format!(": {set}"));
+        let noted = Noted { action: verb.as_str(), columns: "task_id, detail", values: "d.id, d.detail" };
+        let act = RowAct::Set {
+            set: (*set).to_owned(),
+            returning: format!("t.id, coalesce({name}, 'a task') || {detail} AS detail"),
+            noted: task.is_own.then_some(noted),
+        };
+        Ok(RowStatement { id: RowKey::Number(task.id), conditions, act, done: self.told.to_owned() })
+    }
+}
+
+fn conditions(table: &FoundTable, task: &TaskTarget) -> Vec<Condition> {
+    let mut all = Vec::new();
+    if let (true, Some(enabled)) = (table.has("is_enabled"), task.enabled) {
+        let column = "coalesce(t.is_enabled, false)";
+        all.push(Condition::same("it was enabled or disabled", column, &enabled.to_string()));
+    }
+    if table.has(NEXT_RUN) {
+        let column = "t.next_run_at::timestamptz";
+        all.push(Condition::same("it is due at another time", column, &moment(task.next_run_at)));
+    }
+    if task.name.is_some() && table.has("task_name") {
+        all.push(Condition::cut("it has another name", "t.task_name::text", task.name.as_ref()));
+    }
+    all
 }

@@ -93,7 +93,7 @@ fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut Sessi
         SelectedRow::Task(task, again) => meant.take(key_holder(index, task, again)),
         SelectedRow::Item(item) => meant.take(hands::of_item(index, item)),
         SelectedRow::Lease(lease) => meant.take(hands::of_lease(index, lease)),
-        SelectedRow::Other => {
+        SelectedRow::Job(_) | SelectedRow::OtherLease(_) | SelectedRow::Other => {
             meant.refused.push(Refused::new("this row", Subject::Server, "is not a session"));
         }
     }
@@ -153,7 +153,7 @@ fn party_of(index: &PlanIndex<'_>, chosen: SelectedRow) -> Option<Party> {
         }
         SelectedRow::Group(parent, ..) => Some(parent),
         SelectedRow::Prepared(xact) => Some(Party::Prepared(xact)),
-        SelectedRow::Task(..) | SelectedRow::Lease(_) | SelectedRow::Item(_) | SelectedRow::Other => None,
+        _ => None,
     }
 }
 

@@ -17,7 +17,7 @@ use self::choose::SessionSelection;
 use self::selected::SelectedSession;
 use super::context::PlanIndex;
 use super::{
-    ActionPlan, Ask, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope, Target,
+    ActionPlan, Ask, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope, Signal, Target,
     TargetKind, Verb,
 };
 use crate::model::finding::Subject;
@@ -123,10 +123,7 @@ fn pid_of(row: &PlannedTarget) -> Option<i32> {
 
 /// What is sent to the server, as somebody would write it.
 fn does(verb: Verb, pid: i32) -> String {
-    match verb {
-        Verb::Cancel => format!("pg_cancel_backend({pid})"),
-        _ => format!("pg_terminate_backend({pid})"),
-    }
+    format!("{}({pid})", verb.definition().signal.map_or("", Signal::function))
 }
 
 fn planned(

@@ -226,7 +226,10 @@ fn a_task_is_switched_and_made_due() {
     let mut b = jobs(0.0);
     b.tasks.iter_mut().find(|task| task.id == 3).unwrap().enabled = Some(false);
     assert_eq!(still_there(&plan, &context(&b.view())), [Some(Change::OtherRow)]);
-    let toggled = |id: i64| toggle(&context(&view), &[task_id(&view, id)]);
+    let toggled = |id: i64| {
+        let row = SelectedRow::Task(task_id(&view, id), None);
+        (CommandId::Enable.definition().choose)(&context(&view), &[row]).unwrap().0
+    };
     assert_eq!((toggled(3), toggled(9)), (Verb::Disable, Verb::Enable));
     let standby = standby(&view);
     assert!(reasons(&task(&standby, Verb::Disable, 3))[0].starts_with("this is a standby"));

@@ -1,0 +1,75 @@
+//! `E`: let a task not be taken any more, or again.
+
+use super::{Command, Definition, Verb};
+use crate::model::plan::PlanContext;
+use crate::model::plan::chosen::{Chosen, RowsOf, schedules};
+use crate::model::plan::rows::{TaskVerb, has_schedule};
+use crate::model::task::{Schedule, TaskId, TaskRow, TaskState};
+
+pub(super) const COMMAND: Command = Command {
+    name: "enable",
+    keys: &["E"],
+    short: "enable/disable",
+    help: "enable or disable a task",
+    purpose: "enables or disables a task",
+    is_local: false,
+    applies: has_schedule,
+    choose: |context, rows| {
+        let tasks = schedules(rows)?;
+        Some((toggle(context, &tasks), Chosen::Rows(RowsOf::Tasks(tasks))))
+    },
+};
+
+pub(super) const ENABLE: Definition = Definition {
+    task: Some(&TaskVerb {
+        column: "is_enabled",
+        kinds: &[],
+        shown: "is_enabled = true",
+        set: "is_enabled = true",
+        told: "enabled",
+        refusal: |_, schedule, _| refusal(schedule, true),
+        futile: |row, schedule| {
+            let is_due_never =
+                row.schedule_state == Some(TaskState::Disabled) && schedule.next_run_at.is_none();
+            is_due_never.then_some("it is due at no time: T makes it due")
+        },
+    }),
+    ..Definition::of("enable", "enable", "enabled")
+};
+
+pub(super) const DISABLE: Definition = Definition {
+    task: Some(&TaskVerb {
+        column: "is_enabled",
+        kinds: &[],
+        shown: "is_enabled = false",
+        set: "is_enabled = false",
+        told: "disabled",
+        refusal: |_, schedule, _| refusal(schedule, false),
+        futile: |row, _| {
+            row.execution.map(|_| match row.state {
+                TaskState::Orphan => "it runs in the log, and its worker is gone: R recovers it",
+                TaskState::Unknown => "if it runs, it goes on until it ends; only the next run is stopped",
+                _ => "it runs, and goes on until it ends; only the next run is stopped",
+            })
+        },
+    }),
+    ..Definition::of("disable", "disable", "disabled")
+};
+
+/// What these tasks are switched to by one key: off when the first that can be switched is on, else on.
+fn toggle(context: &PlanContext<'_>, chosen: &[TaskId]) -> Verb {
+    let Some(snapshot) = context.view.snapshot.as_deref() else { return Verb::Enable };
+    let find = |id: &TaskId| context.view.tasks.rows.iter().find(|row| row.task == *id);
+    let enabled = |row: &TaskRow| row.schedule(snapshot)?.enabled;
+    let first = chosen.iter().filter_map(find).find_map(enabled);
+    if first == Some(true) { Verb::Disable } else { Verb::Enable }
+}
+
+fn refusal(schedule: &Schedule, to: bool) -> Option<&'static str> {
+    Some(match schedule.enabled {
+        None => "its table has no column is_enabled: it can be neither switched on nor off",
+        Some(true) if to => "is enabled already",
+        Some(false) if !to => "is disabled already",
+        Some(_) => return None,
+    })
+}

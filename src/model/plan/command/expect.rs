@@ -1,0 +1,27 @@
+//! `I`: expect a blocker that is known, or expect it no more.
+
+use super::{Command, Definition};
+use crate::model::plan::chosen::Chosen;
+use crate::model::plan::known::{self, Known};
+
+pub(super) const COMMAND: Command = Command {
+    name: "expect",
+    keys: &["I"],
+    short: "ignore",
+    help: "ignore a known blocker: what it causes is no warning from then on; again takes that back",
+    purpose: "ignores a known blocker",
+    is_local: true,
+    // The findings say so of every blocker: a row's keys are those that help against it.
+    applies: |context, row| {
+        known::finding(context.view, row).is_some_and(|finding| finding.expected.is_some())
+    },
+    choose: |context, rows| Known::of(context.view, rows).map(|known| (known.verb(), Chosen::Known(known))),
+};
+
+pub(super) const EXPECT: Definition =
+    Definition { writes: false, ..Definition::of("expect", "ignore", "ignored") };
+
+pub(super) const EXPECT_NO_MORE: Definition = Definition {
+    writes: false,
+    ..Definition::of("expect_no_more", "ignore no more", "not ignored any more")
+};

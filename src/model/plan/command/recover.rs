@@ -1,0 +1,79 @@
+//! `R`: recover what is left behind by a worker that is gone; put an item of the work queue back.
+
+use super::{Choice, Command, Definition, Verb};
+use crate::model::plan::chosen::{Chosen, RowsOf, items, jobs, tasks};
+use crate::model::plan::row_change::{FoundTable, RowAct};
+use crate::model::plan::rows::{self, ItemVerb, item_state, while_free};
+use crate::model::plan::{ItemTarget, PlanContext, SelectedRow};
+use crate::model::task::TaskState;
+use crate::model::work_queue::ItemState;
+
+pub(super) const COMMAND: Command = Command {
+    name: "recover",
+    keys: &["R"],
+    short: "recover",
+    help: "recover tasks and jobs whose worker is gone; put a queue item back",
+    purpose: "recovers a task or job, or puts a queue item back",
+    is_local: false,
+    applies: is_left_behind,
+    choose,
+};
+
+pub(super) const RECOVER: Definition = Definition::of("recover", "recover", "recovered");
+
+pub(super) const REQUEUE: Definition = Definition {
+    item: Some(&ItemVerb {
+        shown: |ItemTarget { id, source, is_own, .. }| {
+            if *is_own {
+                format!("requeue_queue_item({id})")
+            } else {
+                format!("UPDATE {source} SET status = 'pending'")
+            }
+        },
+        act: put_back,
+        told: "pending again",
+        refusal: |state, _| match state {
+            ItemState::Pending => Some("it is pending already"),
+            ItemState::Resting => Some("is pending already, and is tried again by itself"),
+            _ => None,
+        },
+    }),
+    ..Definition::of("requeue", "put back", "put back")
+};
+
+fn put_back(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
+    let function = match item.status.as_deref()? {
+        "processing" => "requeue_queue_item",
+        "failed" => "retry_queue_item",
+        _ => return None,
+    };
+    if item.is_own {
+        return Some(RowAct::Call(function));
+    }
+    let cleared = ["worker_id", "started_at"].into_iter().filter(|column| table.has(column));
+    let cleared = cleared.map(|column| format!(", {column} = NULL"));
+    Some(while_free(item, format!("status = 'pending'{}", cleared.collect::<String>())))
+}
+
+/// Whether nobody works on a task, a job or an item any more, or for too long.
+fn is_left_behind(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+    use ItemState::{Failed, Lost, MaybeLost};
+    match row {
+        SelectedRow::Job(id) => rows::can_give_back(context, id),
+        SelectedRow::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
+            matches!(row.state, TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow)
+        }),
+        row => matches!(item_state(context, row), Some(Lost | MaybeLost | Failed)),
+    }
+}
+
+fn choose(context: &PlanContext<'_>, chosen: &[SelectedRow]) -> Option<Choice> {
+    if let Some(tasks) = tasks(chosen) {
+        let is_published = tasks.iter().all(|(task, _)| rows::is_published(context, task.table));
+        let of =
+            if is_published { Chosen::Rows(RowsOf::Published(tasks)) } else { Chosen::Executions(tasks) };
+        return Some((Verb::Recover, of));
+    }
+    let jobs = jobs(chosen).map(|jobs| (Verb::Recover, Chosen::Rows(RowsOf::Jobs(jobs))));
+    jobs.or_else(|| Some((Verb::Requeue, Chosen::Rows(RowsOf::Items(items(chosen)?)))))
+}

@@ -1,0 +1,116 @@
+//! `U`: end a lease of somebody else: a compare-and-set on whose it was when it was seen. Its holder may go on renewing it meanwhile.
+//!
+//! The row stays, with who had it. Nobody is told: its holder finds out when it renews, or when a fenced write is refused.
+//! In a table without tokens whoever renews by name gets it back.
+
+use super::{Choice, Command, Definition, Verb};
+use crate::model::lease::LeaseState;
+use crate::model::plan::chosen::{Chosen, RowsOf, leases, other_leases};
+use crate::model::plan::row_change::{
+    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement, moment, shown,
+};
+use crate::model::plan::rows::can_unlock;
+use crate::model::plan::{LeaseTarget, PlanContext, SelectedRow};
+
+pub(super) const COMMAND: Command = Command {
+    name: "unlock",
+    keys: &["U"],
+    short: "unlock",
+    help: "end a lease, whoever has it",
+    purpose: "ends a lease",
+    is_local: false,
+    applies: is_held,
+    choose: |_, rows| choose(rows),
+};
+
+// A lease may be in Redis: a standby does not stand in the way.
+pub(super) const UNLOCK: Definition =
+    Definition { writes: false, lease: Some(change), ..Definition::of("unlock", "unlock", "unlocked") };
+
+fn is_held(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+    match row {
+        SelectedRow::Lease(id) => {
+            let mut leases = context.view.leases.rows.iter();
+            leases.any(|row| row.id == id && row.state == LeaseState::Held)
+        }
+        SelectedRow::OtherLease(id) => can_unlock(context, id),
+        _ => false,
+    }
+}
+
+fn choose(rows: &[SelectedRow]) -> Option<Choice> {
+    let rows = match leases(rows) {
+        Some(leases) => RowsOf::Leases(leases),
+        None => RowsOf::OtherLeases(other_leases(rows)?),
+    };
+    Some((Verb::Unlock, Chosen::Rows(rows)))
+}
+
+fn change(lease: &LeaseTarget) -> RowChange<'_> {
+    let LeaseTarget { source, is_own, .. } = lease;
+    let (id, owner) = (shown(Some(&lease.id)), shown(Some(&lease.owner)));
+    let renewed = lease.renewed_at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+    let seen = match lease.token {
+        Some(token) => format!("token = {token}"),
+        None => format!("ts = '{renewed}', or a renewal of that, and expired_time = {} s", lease.term),
+    };
+    let statement = Box::new(|table: &FoundTable| {
+        let (id, conditions) = (RowKey::Text(lease.id.clone()), conditions(table, lease));
+        let act = if *is_own { own() } else { published(table) };
+        Ok(RowStatement { id, conditions, act, done: format!("the lease of {} has ended", lease.owner) })
+    });
+    let short = format!("end lease {id} of {source} if owner = {owner} and {seen}");
+    RowChange { table: lease.table, is_own: *is_own, short, statement }
+}
+
+fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
+    let (term, length) = match table.kind("expired_time") {
+        Some(ColumnKind::Number) => {
+            ("t.expired_time::float8", "make_interval(secs => t.expired_time::float8)")
+        }
+        _ => ("EXTRACT(epoch FROM t.expired_time)::float8", "t.expired_time"),
+    };
+    let is_over = format!("clock_timestamp() < t.ts::timestamptz + {length}");
+    let mut all = vec![
+        Condition::cut("its owner is another one", "t.owner::text", Some(&lease.owner)),
+        Condition::new("it has ended by itself", is_over),
+    ];
+    // Owner and token say whose it is, and a renewal changes neither.
+    if let (true, Some(token)) = (table.has("token"), lease.token) {
+        all.push(Condition::same("it was given to somebody else", "t.token", &token.to_string()));
+        return all;
+    }
+    // Without one a renewal is told from a lease that ended and was taken anew, perhaps by another process of the same name, by its time:
+    // it came before the end of what was seen.
+    let (seen, length) = (moment(Some(lease.renewed_at)), lease.term);
+    let ends = format!("({seen} + make_interval(secs => '{length}'::float8))");
+    let renewed = format!("t.ts::timestamptz >= {seen} AND t.ts::timestamptz < {ends}");
+    all.push(Condition::new("it was taken anew", renewed));
+    all.push(Condition::same("its term is another one", term, &format!("'{length}'::float8")));
+    if table.has("token") {
+        all.push(Condition::new("it was given to somebody else", "t.token IS NULL"));
+    }
+    all
+}
+
+/// The function of locktop's own schema compares once more, and no renewal comes between.
+fn own() -> RowAct {
+    RowAct::Try {
+        function: "lease_force_release",
+        arguments: "t.id, t.owner, t.ts, t.expired_time, t.token",
+        // As they are stored, and not as they were read.
+        columns: &["id", "owner"],
+        noted: Noted {
+            action: "unlocked",
+            columns: "worker_id, detail",
+            values: "d.owner, 'lease ' || d.id || ' of ' || d.owner || ', its owner, was ended'",
+        },
+    }
+}
+
+/// Without a term it has ended, whatever its time says; that stays as it is where it has no zone.
+fn published(table: &FoundTable) -> RowAct {
+    let time = if table.kind("ts") == Some(ColumnKind::Zoned) { "ts = clock_timestamp(), " } else { "" };
+    let zero = if table.kind("expired_time") == Some(ColumnKind::Number) { "0" } else { "interval '0'" };
+    RowAct::Set { set: format!("{time}expired_time = {zero}"), returning: "t.id".to_owned(), noted: None }
+}

@@ -1,0 +1,187 @@
+//! Blockers that are known: the entries that expect them from now on, or that are taken away. Nothing of it is asked of the server.
+
+use super::{SelectedRow, Verb};
+use crate::model::Text;
+use crate::model::backend::Backend;
+use crate::model::expected::{Blocker, ExpectedBlocker};
+use crate::model::finding::Finding;
+use crate::model::snapshot::Snapshot;
+use crate::model::view::View;
+use crate::model::wait_graph::Party;
+use crate::model::words;
+
+/// Checks whose findings are about a blocker.
+const CHECKS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
+
+/// Blockers that are to be expected, or not any more.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// What each is called, in a harmless line, and its entry.
+    pub rows: Vec<(String, ExpectedBlocker)>,
+    /// Entries are taken away.
+    pub takes_away: bool,
+    /// How many sessions meet the entries now, and how many of these block others.
+    pub met: (usize, usize),
+    /// Why nothing can be asked of some.
+    pub refused: Vec<String>,
+}
+
+/// Whether a finding is about a blocker.
+#[must_use]
+pub fn is_blocker(finding: &Finding) -> bool {
+    CHECKS.contains(&finding.check)
+}
+
+/// The finding about the blocker of a row.
+pub(super) fn finding(view: &View, row: SelectedRow) -> Option<&Finding> {
+    about(view, party_of(view, row)?)
+}
+
+fn about(view: &View, party: Party) -> Option<&Finding> {
+    view.findings.iter().find(|finding| is_blocker(finding) && finding.is_about(party))
+}
+
+fn party_of(view: &View, row: SelectedRow) -> Option<Party> {
+    match row {
+        SelectedRow::Prepared(xact) => Some(Party::Prepared(xact)),
+        SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => {
+            let backend = view.index.backend(view.snapshot.as_deref()?, id.pid);
+            Some(Party::Backend(backend.map_or(id.pid, Backend::group)))
+        }
+        _ => None,
+    }
+}
+
+impl Known {
+    /// For the rows that are about somebody who may block others; none where no row is. Where all of them are expected their entries
+    /// are taken away, else entries are made for the others.
+    #[must_use]
+    pub fn of(view: &View, rows: &[SelectedRow]) -> Option<Self> {
+        let snapshot = view.snapshot.as_deref()?;
+        let parties: Vec<Party> = rows.iter().filter_map(|row| party_of(view, *row)).collect();
+        if parties.is_empty() {
+            return None;
+        }
+        let mut known = Self::default();
+        let mut expected = Vec::new();
+        let mut made = Vec::new();
+        for party in parties {
+            let name = name(view, snapshot, party);
+            match about(view, party) {
+                None => known.refused.push(format!("{name} blocks nobody")),
+                Some(Finding { expected: Some(entry), .. }) => {
+                    expected.push((name, ExpectedBlocker::clone(entry)));
+                }
+                Some(_) => match entry(view, snapshot, party) {
+                    Some(entry) => made.push((name, entry)),
+                    None => known.refused.push(format!(
+                        "{name}: nothing is known of it that tells it apart (pg_read_all_stats shows it)"
+                    )),
+                },
+            }
+        }
+        known.takes_away = made.is_empty() && !expected.is_empty();
+        known.rows = if known.takes_away { expected } else { made };
+        known.met = met(view, snapshot, &known.rows);
+        Some(known)
+    }
+
+    /// What is done.
+    #[must_use]
+    pub fn verb(&self) -> Verb {
+        if self.takes_away { Verb::ExpectNoMore } else { Verb::Expect }
+    }
+
+    /// Why there is nothing to ask; none where there is something.
+    #[must_use]
+    pub fn why_nothing(&self) -> Option<String> {
+        self.rows.is_empty().then(|| self.refused.join("; "))
+    }
+
+    /// Whom it is about: `4312 app@web-3`, `3 blockers`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.rows.as_slice() {
+            [(name, _)] => name.clone(),
+            several => format!("{} blockers", several.len()),
+        }
+    }
+
+    /// The entries, each once.
+    #[must_use]
+    pub fn entries(&self) -> Vec<ExpectedBlocker> {
+        let mut entries: Vec<ExpectedBlocker> = Vec::new();
+        for (_, entry) in &self.rows {
+            if !entries.contains(entry) {
+                entries.push(entry.clone());
+            }
+        }
+        entries
+    }
+
+    /// What is expected after it.
+    #[must_use]
+    pub fn applied(&self, expected: &[ExpectedBlocker]) -> Vec<ExpectedBlocker> {
+        let entries = self.entries();
+        let mut left = expected.to_vec();
+        left.retain(|entry| !entries.contains(entry));
+        if !self.takes_away {
+            left.extend(entries);
+        }
+        left
+    }
+}
+
+/// How many sessions meet one of the entries, and how many of those are roots.
+fn met(view: &View, snapshot: &Snapshot, rows: &[(String, ExpectedBlocker)]) -> (usize, usize) {
+    let is_met = |blocker: Blocker<'_>| rows.iter().any(|(_, entry)| entry.is_met(blocker, |_| true));
+    let sessions = snapshot.backends.rows.iter().filter(|backend| is_met(Blocker::of(backend)));
+    let prepared = snapshot.prepared.rows.iter().filter(|row| is_met(Blocker::of_prepared(row)));
+    let roots = view.graph.roots.iter().filter(|root| match root.party {
+        Party::Backend(pid) => {
+            view.index.backend(snapshot, pid).is_some_and(|backend| is_met(Blocker::of(backend)))
+        }
+        Party::Prepared(xact) => {
+            view.index.prepared(snapshot, xact).is_some_and(|row| is_met(Blocker::of_prepared(row)))
+        }
+    });
+    (sessions.count() + prepared.count(), roots.count())
+}
+
+fn name(view: &View, snapshot: &Snapshot, party: Party) -> String {
+    match party {
+        Party::Backend(pid) => {
+            let who = view.index.backend(snapshot, pid).map(words::who).unwrap_or_default();
+            if who.is_empty() { pid.to_string() } else { format!("{pid} {who}") }
+        }
+        Party::Prepared(xact) => match view.index.prepared(snapshot, xact) {
+            Some(row) => format!("prepared transaction {}", crate::text::one_line(&row.gid)),
+            None => format!("prepared transaction {xact}"),
+        },
+    }
+}
+
+/// Who it is, by all that stays the same when it comes again: application, role and database; of an autovacuum worker, which has
+/// neither of the first two, what it vacuums. None where nothing is known but the database.
+fn entry(view: &View, snapshot: &Snapshot, party: Party) -> Option<ExpectedBlocker> {
+    let backend = view.index.backend(snapshot, party.pid());
+    let known = |text: Option<&str>| text.filter(|text| !text.trim().is_empty()).map(Text::from);
+    let blocker = match party {
+        Party::Backend(_) => Blocker::of(backend?),
+        Party::Prepared(xact) => Blocker::of_prepared(view.index.prepared(snapshot, xact)?),
+    };
+    let is_vacuum = backend.and_then(|row| row.backend_type.as_deref()) == Some("autovacuum worker");
+    let (application, user) = (known(blocker.application), known(blocker.user));
+    let statement = known(blocker.statement).filter(|_| is_vacuum);
+    if application.is_none() && user.is_none() && statement.is_none() {
+        return None;
+    }
+    Some(ExpectedBlocker {
+        application,
+        user,
+        database: known(blocker.database),
+        statement,
+        reason: Some(format!("known since {}", snapshot.taken_at.format("%Y-%m-%d")).into()),
+        ..ExpectedBlocker::default()
+    })
+}
