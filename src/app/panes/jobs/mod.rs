@@ -224,9 +224,11 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 fn listed(context: &Context<'_>) -> Option<Fact> {
     let board = &context.view.adapters;
     let listed = board.rows.iter().filter(|row| row.part == Part::Due).count() as u64;
-    let due: u64 = board.queues.iter().filter_map(|row| row.counts.get("due")).map(|due| due.number).sum();
+    let counts = || board.queues.iter().filter_map(|row| row.counts.get("due"));
+    let due: u64 = counts().map(|due| due.number).sum();
+    let more = if counts().any(|due| due.is_least) { "+" } else { "" };
     (due > listed && listed > 0)
-        .then(|| (format!("{listed} of {} due listed", text::count(due)), Tone::Plain))
+        .then(|| (format!("{listed} of {}{more} due listed", text::count(due)), Tone::Plain))
 }
 
 /// Those with jobs by name, as far as there is room, and how many there are besides; the rows say which each is of.
