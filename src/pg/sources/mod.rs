@@ -1,7 +1,7 @@
 //! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits and id generators; workers and what
 //! they take, and waits that were counted.
 //!
-//! A source is a file: what its table is called, what it has to have, the query, and a row of it ([`source::Source`]); [`list`] has them all.
+//! A source is a file: what its table is called, what it has to have, the query, and a row of it (`source.rs`); `list.rs` has them all.
 //! Each table is read by one statement of a known cost, as `pg::tables` says. What is dear is read in every few polls, what runs in each.
 
 mod contended;
