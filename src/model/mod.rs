@@ -43,6 +43,7 @@ pub mod view;
 pub mod why;
 pub mod words;
 pub mod work_queue;
+pub mod written;
 pub mod zone;
 
 pub use ::wait_graph;

@@ -7,6 +7,7 @@ use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{EdgeKind, Party};
+use crate::model::written::has_written;
 
 pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
     let backend = context.backend(id.pid).filter(|backend| backend.id() == id)?;
@@ -70,7 +71,12 @@ fn identity(context: &Context<'_>, backend: &Backend) -> Vec<Line> {
     }
     if backend.xact_start.is_some() {
         let wrote = match backend.backend_xid {
-            Some(xid) => format!("; has written (xid {xid}), so ending it rolls that back"),
+            Some(xid) if has_written(&context.view.graph, backend) => {
+                format!("; has written (xid {xid}), so ending it rolls that back")
+            }
+            Some(xid) => {
+                format!("; has xid {xid} for the lock that it waits for, and may have written nothing yet")
+            }
             None => "; has written nothing".to_owned(),
         };
         lines.push(field(

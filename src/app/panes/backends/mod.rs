@@ -13,6 +13,7 @@ use crate::app::panes::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::backend::{Backend, State};
 use crate::model::wait_graph::Party;
+use crate::model::written::has_written;
 
 /// Rows of `pg_stat_activity`.
 struct Backends;
@@ -172,7 +173,7 @@ pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
 /// The age of the transaction, with a `w` when it has written.
 pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
     let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
-    let written = if backend.backend_xid.is_some() { " w" } else { "  " };
+    let written = if has_written(&context.view.graph, backend) { " w" } else { "  " };
     Cell::plain(format!("{}{written}", crate::text::duration(seconds)))
 }
 

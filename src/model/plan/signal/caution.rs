@@ -7,6 +7,7 @@ use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Caution, CautionKind, Stake, Verb};
 use crate::model::task::TaskRow;
 use crate::model::work_queue::ItemRow;
+use crate::model::written::has_written;
 use crate::text;
 
 /// From this age on what a transaction has written is much, in seconds.
@@ -196,7 +197,7 @@ fn lease_words(row: &crate::model::lease::LeaseRow) -> String {
 
 fn written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
     let age = index.age(backend.xact_start?);
-    let much = backend.backend_xid.is_some() && age >= MUCH;
+    let much = has_written(index.graph, backend) && age >= MUCH;
     much.then(|| {
         let words = format!("what it has written in {} is undone", text::duration(age));
         Caution::new(CautionKind::Written, words)

@@ -42,15 +42,17 @@ fn is_single(backend: &Backend) -> bool {
 }
 
 fn words(index: &PlanIndex<'_>, verb: Verb, parties: &[Party], effect: &Effect) -> String {
+    // Those that wait for one another are all meant.
+    let nobody = if parties.len() > 1 { "nobody else" } else { "nobody" };
     let blocks = match effect.blocked {
-        0 => "blocks nobody".to_owned(),
+        0 => format!("blocks {nobody}"),
         blocked => format!("blocks {}", count(blocked as u64)),
     };
     let likely = if effect.is_sure { "" } else { "likely " };
     let frees = match (effect.frees.len(), roots(index, parties)) {
         (0, _) if effect.blocked == 0 && !waits(index, parties) => String::new(),
         (0, Some(root)) => format!("; frees nobody; the root is {root}"),
-        (0, None) => "; frees nobody".to_owned(),
+        (0, None) => format!("; frees {nobody}"),
         (frees, _) => format!("; {likely}frees {} now: {}", count(frees as u64), named(effect)),
     };
     let stays = match verb {

@@ -6,6 +6,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::plan::context::PlanIndex;
 use crate::model::wait_graph::Party;
+use crate::model::written::has_written;
 use crate::text::{self, count};
 
 /// How many locks are told by name.
@@ -97,7 +98,11 @@ fn transaction(index: &PlanIndex<'_>, backend: &Backend) -> String {
     match backend.xact_start {
         None => "in no transaction".to_owned(),
         Some(start) => {
-            let wrote = if backend.backend_xid.is_some() { "has written" } else { "has written nothing" };
+            let wrote = match backend.backend_xid {
+                None => "has written nothing",
+                Some(_) if has_written(index.graph, backend) => "has written",
+                Some(_) => "may have written nothing yet",
+            };
             format!("in a transaction for {}, which {wrote}", index.age_text(start))
         }
     }

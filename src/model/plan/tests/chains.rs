@@ -101,7 +101,7 @@ fn everybody_below_is_ended_in_the_order_of_the_forest() {
     let below = plan(&view, Verb::Terminate, Scope::Below, 4312);
     let all: Vec<i32> = std::iter::once(4410).chain(4466..4482).collect();
     assert_eq!((pids(&below), below.confirm.clone()), (all, Confirm::Count(17)));
-    assert_eq!(words(&below), "blocks nobody; frees nobody");
+    assert_eq!(words(&below), "blocks nobody else; frees nobody else");
     let targets = below.command(1, 5.0).targets;
     let TargetKind::Session(first) = &targets[0].what else { panic!() };
     assert!(first.blocks, "while those below it wait still");
