@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{TargetKind, Verb};
-use crate::model::{Text, Timestamp};
+use crate::model::Text;
 
 /// A change of one row.
 pub(crate) struct RowChange<'a> {
@@ -139,22 +139,4 @@ pub(crate) struct Noted {
     pub(crate) action: &'static str,
     pub(crate) columns: &'static str,
     pub(crate) values: &'static str,
-}
-
-/// A text for people to read, as a statement has it.
-pub(super) fn shown(value: Option<&str>) -> String {
-    let Some(value) = value else { return "NULL".to_owned() };
-    let escapes = if value.contains('\\') { " E" } else { "" };
-    format!("{escapes}'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
-}
-
-/// A number or NULL.
-pub(super) fn number(value: Option<i64>) -> String {
-    value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
-}
-
-/// A moment or NULL.
-pub(super) fn moment(value: Option<Timestamp>) -> String {
-    let text = value.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
-    text.map_or_else(|| "NULL".to_owned(), |text| format!("'{text}'::timestamptz"))
 }

@@ -7,10 +7,11 @@ use super::{Choice, Command, Definition, Verb};
 use crate::model::lease::LeaseState;
 use crate::model::plan::chosen::{Chosen, RowsOf, leases, other_leases};
 use crate::model::plan::row_change::{
-    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement, moment, shown,
+    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement,
 };
 use crate::model::plan::rows::can_unlock;
 use crate::model::plan::{LeaseTarget, PlanContext, SelectedRow};
+use locktop_tasks::message::{moment, shown};
 
 pub(super) const COMMAND: Command = Command {
     name: "unlock",

@@ -7,15 +7,14 @@
 use super::{each, harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::row_change::{
-    Condition, FoundTable, Is, RowAct, RowChange, RowKey, RowStatement, number, shown,
-};
+use crate::model::plan::row_change::{Condition, FoundTable, Is, RowAct, RowChange, RowKey, RowStatement};
 use crate::model::plan::{
     ActionPlan, Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, SelectedRow,
     Target, TargetKind, Verb,
 };
 use crate::model::work_queue::{ItemId, ItemRow, ItemState};
 use crate::text;
+use locktop_tasks::message::{number, shown};
 
 /// What is done to an item.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::row_change::{
-    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement, moment,
+    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement,
 };
 use crate::model::plan::{
     ActionPlan, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, SelectedRow, Target,
@@ -13,6 +13,7 @@ use crate::model::plan::{
 };
 use crate::model::task::{Schedule, TaskId, TaskRow, TaskSet, TaskState};
 use crate::text;
+use locktop_tasks::message::moment;
 
 /// What is done to a task: one column is set.
 #[derive(Debug)]
