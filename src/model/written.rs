@@ -4,7 +4,7 @@ use super::backend::Backend;
 use super::lock::{LockMode, LockType};
 use super::wait_graph::{Party, WaitGraph};
 
-/// Whether it has a transaction id, and not merely for the lock that it waits for: who asks for AccessExclusive on a relation gets one before the
+/// Whether it has a transaction id, and not merely for the lock that it waits for: who asks for `AccessExclusiveLock` on a relation gets one before the
 /// lock (`LogAccessExclusiveLockPrepare`, called by `LockAcquireExtended` in `src/backend/storage/lmgr/lock.c`), so that an
 /// ALTER TABLE that waits in the first statement of its transaction has one and may have changed nothing.
 #[must_use]
