@@ -61,7 +61,8 @@ static COLUMNS: Columns<Queues> = Columns {
             (8, 8),
             |row, _| (row.state.as_str(), tone(row.state)),
         ),
-        source(|row, _| Some(&row.source)),
+        // Queues of one name are in many systems.
+        source::<Queues>(|row, _| Some(&row.source)).rank(0),
         Column::text(("QUEUE", "queue", "its name; (all): of all queues together"), (10, 0), |row, _| {
             Some(row.queue.as_deref().unwrap_or(ALL))
         }),
