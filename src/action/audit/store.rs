@@ -1,13 +1,13 @@
 //! The files: lines are added whole, by one process at a time, and are on the disk when that is said.
 
-use std::fs::{DirBuilder, File};
-use std::io::{Read, Write};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::AuditError;
@@ -83,10 +83,11 @@ impl Store {
     /// Takes a lock that ends with the file, if nobody has it.
     pub(super) fn try_lock(&self, name: &str, flags: OFlags) -> Result<Option<File>, AuditError> {
         let file = self.file(name, flags)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match file.try_lock() {
             Ok(()) => Ok(Some(file)),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
-            Err(error) => Err(AuditError::of(&self.path(name))(error)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => Ok(None),
+            Err(TryLockError::Error(error)) => Err(AuditError::of(&self.path(name))(error)),
         }
     }
 
