@@ -24,9 +24,10 @@ struct Silent<'a> {
 
 /// One for each task and each item that runs on.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> =
-        tasks(look).chain(items(look)).take(LIMIT + 1).map(|one| finding(look, &one)).collect();
+    let mut findings: Vec<Finding> = tasks(look).chain(items(look)).map(|one| finding(look, &one)).collect();
+    let more = Finding::more("silent_worker", findings.len().saturating_sub(LIMIT));
     findings.truncate(LIMIT);
+    findings.extend(more);
     findings
 }
 
