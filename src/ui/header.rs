@@ -111,14 +111,25 @@ fn server_line(app: &App, room: usize) -> Line {
     if idle > 0 || least.is_empty() {
         pieces.push((3, format!("{least}{idle} idle in xact"), tone));
     }
-    // A name says as much without its middle, and half a number says something else.
-    let needed = pieces.iter().filter(|piece| piece.0 == 0).map(|piece| crate::text::width(&piece.1) + 3);
-    let excess = needed.sum::<usize>().saturating_sub(room + 3);
-    if let Some(piece) = pieces.first_mut().filter(|_| excess > 0) {
-        piece.1 = first(most.saturating_sub(excess).max(SHORTEST_NAME));
+    // A name says as much without its middle: the counts are worth more than all of it.
+    let mut length = most.min(crate::text::width(&crate::text::one_line_prefix(&app.settings.target, 500)));
+    for (rank, least) in [(COUNTS, SHORT_NAME), (0, SHORTEST_NAME)] {
+        let needed =
+            pieces.iter().filter(|piece| piece.0 <= rank).map(|piece| crate::text::width(&piece.1) + 3);
+        let excess = needed.sum::<usize>().saturating_sub(room + 3);
+        if let Some(piece) = pieces.first_mut().filter(|_| excess > 0) {
+            length = length.saturating_sub(excess).max(least.min(length));
+            piece.1 = first(length);
+        }
     }
     joined(pieces, room)
 }
+
+/// The pieces of up to this number are counts that are worth more than the middle of the server's name.
+const COUNTS: u8 = 3;
+
+/// The columns that the server's name keeps where all of it would push out a count.
+const SHORT_NAME: usize = 20;
 
 /// The least columns of the server's name.
 const SHORTEST_NAME: usize = 12;

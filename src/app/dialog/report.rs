@@ -83,10 +83,15 @@ pub(in crate::app) fn summary(report: &Report) -> (String, bool) {
 
 fn one(verb: Verb, result: &TargetResult) -> String {
     let words = outcome_words(verb, result.outcome);
-    if result.detail.is_empty() {
+    // What was observed when it was done stands behind its first clause, in the event and on record: a line has no room for it.
+    let detail = match result.outcome {
+        Outcome::Done => result.detail.split("; ").next().unwrap_or_default(),
+        _ => &result.detail,
+    };
+    if detail.is_empty() {
         format!("{} {words}", result.name)
     } else {
-        format!("{} {words}: {}", result.name, result.detail)
+        format!("{} {words}: {detail}", result.name)
     }
 }
 
@@ -130,6 +135,11 @@ mod tests {
                 vec![("4312 app@web-3", Outcome::Forbidden, grant)],
                 "4312 app@web-3 not permitted: GRANT pg_signal_backend TO ops would allow it",
                 false,
+            ),
+            (
+                vec![("job", Outcome::Done, "it is due again; key 7 was free")],
+                "job terminated: it is due again",
+                true,
             ),
             (vec![("1 a", Outcome::Done, ""), ("2 b", Outcome::Done, "")], "2 of 2 terminated", true),
             (

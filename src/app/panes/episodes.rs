@@ -3,7 +3,7 @@
 //! ```text
 //!   BEGAN     LENGTH  MAX    COST    PID WHO         ON        ENDED
 //!   13:59:40  2m51s…   17  31m02s   4312 app@billing accounts  goes on
-//!   13:51:07   1m09s   11   9m40s   4288 app@billing accounts  terminate 4288 app@billing done: it is gone
+//!   13:51:07   1m09s   11   9m40s   4288 app@billing accounts  terminated 4288 app@billing: it is gone
 //! ```
 
 use super::backends::several_databases;
@@ -143,6 +143,6 @@ fn ended(context: &Context<'_>, episode: &Episode) -> Cell {
         Ending::Itself => Cell::toned(episode.note.to_string(), Tone::Dim),
         Ending::Deadlock => Cell::toned("the server broke a deadlock", Tone::Critical),
         // Who it was stands beside it.
-        Ending::Action => Cell::plain(episode.note.replacen(&format!("{} ", party(episode)), "", 1)),
+        Ending::Action => Cell::plain(episode.note.replacen(&format!(" {}", party(episode)), "", 1)),
     }
 }

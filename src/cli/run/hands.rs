@@ -47,9 +47,12 @@ impl Record for DashboardLog {
         asked: &Asked<'_>,
         result: &TargetResult,
     ) -> Result<(), String> {
-        let severity = if result.outcome == Outcome::Done { Severity::Info } else { Severity::Warning };
-        let outcome = result.outcome.as_str().replace('_', " ");
-        let text = format!("{} {} {outcome}: {}", words(asked), result.name, result.detail);
+        let (severity, text) = if result.outcome == Outcome::Done {
+            (Severity::Info, format!("{} {}: {}", asked.command.verb.done(), result.name, result.detail))
+        } else {
+            let outcome = result.outcome.as_str().replace('_', " ");
+            (Severity::Warning, format!("{} {} {outcome}: {}", words(asked), result.name, result.detail))
+        };
         self.tell(Kind::ActionResult, severity, text, asked);
         self.log.told(client, asked, result).await
     }

@@ -115,6 +115,7 @@ pub(super) struct Diff {
     waits: waits::Waits,
     roots: roots::Roots,
     cycles: cycles::Cycles,
+    tasks: tasks::Tasks,
 }
 
 impl Diff {
@@ -128,7 +129,7 @@ impl Diff {
             drafts.extend(self.cycles.look(change));
         }
         drafts.extend(self.cycles.deadlocks(change));
-        drafts.extend(tasks::look(change));
+        drafts.extend(self.tasks.look(change));
         drafts.extend(leases::look(change));
         drafts.extend(items::look(change));
         arrange(&mut drafts);

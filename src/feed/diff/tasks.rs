@@ -9,19 +9,112 @@ use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
 use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState};
 
-pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
-    let Some(before) = change.before else { return Vec::new() };
-    let mut drafts = Vec::new();
-    for new in change.after.snapshot.task_sets.iter() {
-        let is_same =
-            |old: &&TaskSet| (old.tables.table, old.tables.log) == (new.tables.table, new.tables.log);
-        if let Some(old) = before.snapshot.task_sets.iter().find(is_same) {
-            executions(change, old, new, &mut drafts);
-            switched(change, old, new, &mut drafts);
+/// Looks after which an execution that runs no more has left the log: what has ended is read in every sixth at the latest.
+const LOOKS: u32 = 10;
+
+/// Executions without an end that are remembered.
+const MOST: usize = 1000;
+
+/// The executions that ran at an earlier look, run no more, and of which it is not known how they ended.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    without_end: Vec<WithoutEnd>,
+}
+
+#[derive(Debug)]
+struct WithoutEnd {
+    tables: (u32, Option<u32>),
+    execution: Execution,
+    looks: u32,
+}
+
+impl Tasks {
+    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+        let Some(before) = change.before else { return Vec::new() };
+        let mut drafts = Vec::new();
+        for new in change.after.snapshot.task_sets.iter() {
+            let is_same = |old: &&TaskSet| tables(old) == tables(new);
+            if let Some(old) = before.snapshot.task_sets.iter().find(is_same) {
+                self.executions(change, old, new, &mut drafts);
+                self.ends(change, old, new, &mut drafts);
+                switched(change, old, new, &mut drafts);
+            }
+        }
+        states(change, &before.tasks.rows, &mut drafts);
+        drafts
+    }
+
+    fn executions(&self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
+        let (old_rows, new_rows) = (&old.executions.rows, &new.executions.rows);
+        // A log that was never read before has no news in it.
+        if Arc::ptr_eq(old_rows, new_rows) || old.executions.taken_at.is_none() {
+            return;
+        }
+        let known: FxHashMap<i64, &Execution> = old_rows.iter().map(|row| (row.id, row)).collect();
+        // Rows of old come in sight when newer ones are deleted.
+        let newest = known.keys().max().copied();
+        for row in new_rows.iter() {
+            let draft = match known.get(&row.id) {
+                Some(before) if before.is_running() && !row.is_running() => ended(change, new, row),
+                None if newest.is_none_or(|newest| row.id > newest) && !self.is_without_end(new, row.id) => {
+                    if row.is_running() {
+                        started(change, new, row)
+                    } else {
+                        ended(change, new, row)
+                    }
+                }
+                _ => continue,
+            };
+            drafts.push(draft);
         }
     }
-    states(change, &before.tasks.rows, &mut drafts);
-    drafts
+
+    fn is_without_end(&self, set: &TaskSet, id: i64) -> bool {
+        self.without_end.iter().any(|gone| gone.execution.id == id && gone.tables == tables(set))
+    }
+
+    /// How those ended that run no more: their rows come with what is read less often than those that run.
+    fn ends(&mut self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
+        let is_new = !Arc::ptr_eq(&old.executions.rows, &new.executions.rows);
+        if is_new && new.knows_running() {
+            let there: FxHashSet<i64> = new.executions.rows.iter().map(|row| row.id).collect();
+            let gone = old.executions.rows.iter().filter(|row| row.is_running() && !there.contains(&row.id));
+            let room = MOST.saturating_sub(self.without_end.len());
+            self.without_end.extend(gone.take(room).map(|row| WithoutEnd {
+                tables: tables(new),
+                execution: row.clone(),
+                looks: 0,
+            }));
+        }
+        let of_these = |gone: &&mut WithoutEnd| gone.tables == tables(new);
+        if self.without_end.iter_mut().filter(of_these).map(|gone| gone.looks += 1).count() == 0 {
+            return;
+        }
+        let rows: FxHashMap<i64, &Execution> = new.executions.rows.iter().map(|row| (row.id, row)).collect();
+        self.without_end.retain(|gone| {
+            if gone.tables != tables(new) {
+                return true;
+            }
+            match rows.get(&gone.execution.id) {
+                Some(row) if row.is_running() => false,
+                Some(row) => {
+                    drafts.push(ended(change, new, row));
+                    false
+                }
+                None if gone.looks > LOOKS => {
+                    let words = ("left the log", on(&gone.execution), Severity::Info);
+                    drafts.push(draft(change, new, &gone.execution, words));
+                    false
+                }
+                None => true,
+            }
+        });
+    }
+}
+
+/// The schedules and the log of a set, by their OIDs.
+fn tables(set: &TaskSet) -> (u32, Option<u32>) {
+    (set.tables.table, set.tables.log)
 }
 
 /// The name of a task, as text of the server.
@@ -33,37 +126,6 @@ fn name(set: &TaskSet, task: i64) -> String {
 /// `on worker-7`
 fn on(execution: &Execution) -> String {
     execution.worker.as_ref().map_or_else(String::new, |worker| format!("on {worker}"))
-}
-
-fn executions(change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
-    let (old_rows, new_rows) = (&old.executions.rows, &new.executions.rows);
-    // A log that was never read before has no news in it.
-    if Arc::ptr_eq(old_rows, new_rows) || old.executions.taken_at.is_none() {
-        return;
-    }
-    let known: FxHashMap<i64, &Execution> = old_rows.iter().map(|row| (row.id, row)).collect();
-    // Rows of old come in sight when newer ones are deleted.
-    let newest = known.keys().max().copied();
-    for row in new_rows.iter() {
-        let draft = match known.get(&row.id) {
-            Some(before) if before.is_running() && !row.is_running() => ended(change, new, row),
-            None if newest.is_none_or(|newest| row.id > newest) => {
-                if row.is_running() {
-                    started(change, new, row)
-                } else {
-                    ended(change, new, row)
-                }
-            }
-            _ => continue,
-        };
-        drafts.push(draft);
-    }
-    if new.knows_running() {
-        let there: FxHashSet<i64> = new_rows.iter().map(|row| row.id).collect();
-        let gone = old_rows.iter().filter(|row| row.is_running() && !there.contains(&row.id));
-        let what = "left the log";
-        drafts.extend(gone.map(|row| draft(change, new, row, (what, on(row), Severity::Info))));
-    }
 }
 
 fn draft(change: &Change<'_>, set: &TaskSet, row: &Execution, words: (&str, String, Severity)) -> Draft {

@@ -181,7 +181,7 @@ fn an_episode_says_how_it_ended() {
     let mut looks = Looks::default();
     looks.waits(0.0, &[(1, 41, -5.0), (2, 42, -5.0)]);
     let ended = BackendId { pid: 141, backend_start: Some(at(-3600.0)) };
-    looks.counter.acted(ended, "terminate 141 app@billing done: it is gone\u{1b}[31m");
+    looks.counter.acted(ended, "terminated 141 app@billing: it is gone\u{1b}[31m");
     let another = BackendId { pid: 142, backend_start: Some(at(0.0)) };
     looks.counter.acted(another, "of a process of before");
     for second in 1..6 {
@@ -192,7 +192,7 @@ fn an_episode_says_how_it_ended() {
     assert!(looks.blame.table.episodes.iter().any(|one| gone(one)));
     assert!(ends.contains(&(141, Ending::Action)) && ends.contains(&(142, Ending::Itself)), "{ends:?}");
     let noted = looks.blame.table.episodes.iter().find(|one| one.pid == 141).unwrap();
-    assert!(noted.note.starts_with("terminate 141") && !noted.note.contains('\u{1b}'));
+    assert!(noted.note.starts_with("terminated 141") && !noted.note.contains('\u{1b}'));
 }
 
 /// Somebody waits behind a transaction for three looks; after that it is so.

@@ -19,7 +19,7 @@ fn view() -> Arc<View> {
             sender.tell(Told {
                 kind: Kind::ActionResult,
                 severity: Severity::Info,
-                text: "terminate 4288 app@billing done: it is gone".to_owned(),
+                text: "terminated 4288 app@billing: it is gone".to_owned(),
                 subject: Some(Subject::Backend(BackendId { pid: 4288, backend_start: Some(at(-3600.0)) })),
             });
             digest.told(told.rest());

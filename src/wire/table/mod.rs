@@ -47,10 +47,18 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     lines.extend(tasks::lines(view, snapshot));
     lines.extend(leases::lines(view, snapshot));
     lines.extend(queue::lines(view, snapshot));
+    let limits = unread("Rate limits", &snapshot.systems.limits);
+    lines.extend(limits.into_iter().chain(unread("Id generators", &snapshot.systems.generators)));
     lines.extend(others::lines(view, snapshot));
     for line in lines {
-        out.push_str(width.map_or_else(|| line.as_str().into(), |width| fit(&line, width)).trim_end());
-        out.push('\n');
+        match width {
+            // The grant that would help stands at its end.
+            Some(width) if !line.contains(NOT_READABLE) => {
+                out.push_str(fit(&line, width).trim_end());
+                out.push('\n');
+            }
+            width => out.push_str(&whole(line.trim_end(), width)),
+        }
     }
     Some(out)
 }
@@ -104,8 +112,6 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
     ] {
         lines.extend(error.as_ref().map(|error| not_readable(name, error)));
     }
-    lines.extend(unread("Rate limits", &snapshot.systems.limits));
-    lines.extend(unread("Id generators", &snapshot.systems.generators));
     if snapshot.locks_omitted > 0 {
         let number = count(snapshot.locks_omitted);
         lines.push(format!("{number} locks are not shown: nobody waits for them and they are not advisory"));
@@ -113,9 +119,12 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
+/// Between what could not be read and why.
+const NOT_READABLE: &str = ": not readable (";
+
 /// `Tasks: not readable (permission denied for table …)`: what may not be seen is not said to be empty.
 fn not_readable(what: &str, error: &str) -> String {
-    format!("{what}: not readable ({})", one_line(error))
+    format!("{what}{NOT_READABLE}{})", one_line(error))
 }
 
 /// A line for each table that could not be read.
