@@ -3,6 +3,7 @@
 mod detail;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
@@ -228,12 +229,15 @@ fn wait_classes(context: &Context<'_>) -> Line {
     let active =
         |backend: &&Backend| matches!(backend.state, Some(State::Active | State::FastpathFunctionCall));
     let mut counts = [0u32; CLASSES.len()];
-    let mut other = 0u32;
+    let (mut other, mut others) = (0u32, BTreeSet::new());
     for backend in context.snapshot.backends.rows.iter().filter(active) {
         let class = backend.wait_event_type.as_deref().unwrap_or("CPU");
         match CLASSES.iter().position(|known| *known == class).and_then(|at| counts.get_mut(at)) {
             Some(count) => *count += 1,
-            None => other += 1,
+            None => {
+                other += 1;
+                others.insert(class);
+            }
         }
     }
     let total: u32 = counts.iter().sum::<u32>() + other;
@@ -246,8 +250,10 @@ fn wait_classes(context: &Context<'_>) -> Line {
         };
         line.push(format!(" {class} {count:<5}"), tone);
     }
+    // A VACUUM that waits for the pin of a page is the only one of its class, and waits for somebody.
+    let class = others.first().filter(|_| others.len() == 1).map_or("other", |class| *class);
     if other > 0 {
-        line.push(format!(" other {other}"), Tone::Plain);
+        line.push(format!(" {} {other}", crate::text::one_line_prefix(class, 20)), Tone::Plain);
     }
     line
 }
