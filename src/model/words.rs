@@ -92,7 +92,7 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     named.or_else(|| statement_of(snapshot, number))
 }
 
-/// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 1 (Airflow migrations?)`, `transaction 771`:
+/// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 4004 (Marten migrations?)`, `transaction 771`:
 /// text of the server, not yet fit for a screen. A guess never hides the key itself.
 #[must_use]
 pub fn target(

@@ -198,8 +198,8 @@ fn a_cycle_and_the_deadlock_it_was() {
     let texts = told(&events);
     assert!(texts.contains(&"cycle over: 21 and 22 no longer waited for each other".to_owned()), "{texts:?}");
     let broken = "deadlock: the server broke a deadlock: \
-         21 app@web waited for Exclusive on advisory lock 2 (Airflow scheduler?); \
-         22 app@web waited for Exclusive on advisory lock 1 (Airflow migrations?)";
+         21 app@web waited for Exclusive on advisory lock 2; \
+         22 app@web waited for Exclusive on advisory lock 1";
     assert!(texts.contains(&broken.to_owned()), "{texts:?}");
     assert_eq!(story.saw(counted(empty(3.0), 4)), [], "told once");
     let texts = told(&story.saw(counted(empty(4.0), 6)));

@@ -36,6 +36,8 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
             let (name, trust, origin) = bigint(key)?;
             let uncertain = match trust {
                 Certain => false,
+                // One, two, three is what everybody begins with: that says nothing by itself.
+                If(words) if (0..10).contains(&key) && !context.is_by(words) => return None,
                 If(words) => !context.is_by(words),
             };
             Some(LockName::new(name, uncertain, origin))

@@ -189,7 +189,8 @@ fn what_is_locked_in_words() {
         (LockTag::new(LockType::VirtualXid).with_virtualxid(vxid), "virtual transaction 3/12"),
         (LockTag::new(LockType::Object), "object ?/?"),
         (advisory(42), "advisory lock 42"),
-        (advisory(1), "advisory lock 1 (Airflow migrations?)"),
+        (advisory(1), "advisory lock 1"),
+        (advisory(4004), "advisory lock 4004 (Marten migrations?)"),
         (advisory(42).with_objsubid(3), "advisory lock 0/42/3"),
     ] {
         let stage = Stage::new().queue(tag, &[], vec![waiter(2, LockMode::Share, ago(60))]);
