@@ -49,19 +49,19 @@ use crate::SchemaName;
 pub struct Execution {
     /// Its row in `task_execution_log`.
     pub id: i64,
-    /// The task.
+    /// `scheduled_tasks.id` of the task that is executed.
     pub task_id: i32,
-    /// What the task is called.
+    /// `scheduled_tasks.task_name`.
     pub name: String,
-    /// What kind of work it is.
+    /// `scheduled_tasks.task_type`: the kind of work, by which a worker chooses what to do.
     pub kind: String,
-    /// JSON, as the server writes it.
+    /// `scheduled_tasks.payload`: JSON, as the server writes it; none where it is NULL.
     pub json: Option<String>,
-    /// Who took it.
+    /// The name of the worker that took it (`worker_id`).
     pub worker: String,
     /// From 1, since the task last completed or was given up.
     pub attempt: i32,
-    /// How often it may be tried.
+    /// Attempts that it has altogether; after the last one that fails its schedule counts again.
     pub max_attempts: i32,
     /// How long it may take; past it, it is slow.
     pub timeout: Duration,

@@ -4,11 +4,11 @@ use locktop_base::{Text, Timestamp};
 
 pub use crate::tag::{LockTag, LockType, VirtualTransaction};
 
-/// `pg_locks.mode`.
+/// The mode of a lock, `pg_locks.mode`; with the statements that take it on a table ("Explicit Locking").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum LockMode {
-    /// SELECT.
+    /// SELECT, and whatever else only reads.
     AccessShare = 1,
     /// SELECT FOR UPDATE and its like, on the table.
     RowShare = 2,
@@ -18,7 +18,7 @@ pub enum LockMode {
     ShareUpdateExclusive = 4,
     /// CREATE INDEX; a shared advisory lock; waiting for a transaction to end.
     Share = 5,
-    /// CREATE TRIGGER.
+    /// CREATE TRIGGER, and ALTER TABLE … ADD FOREIGN KEY.
     ShareRowExclusive = 6,
     /// REFRESH MATERIALIZED VIEW CONCURRENTLY; an exclusive advisory lock; a transaction on its own id.
     Exclusive = 7,
@@ -45,7 +45,7 @@ impl LockModes {
         self.0 == 0
     }
 
-    /// Both sets together.
+    /// The modes that are in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -189,11 +189,11 @@ impl LockMode {
 /// One row of `pg_locks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lock {
-    /// What is locked.
+    /// The lock that is held or asked for.
     pub tag: LockTag,
     /// The mode that is held or asked for.
     pub mode: LockMode,
-    /// Held, or waited for.
+    /// Whether it is held; otherwise its process waits for it.
     pub granted: bool,
     /// The process, itself and not its leader; none for a prepared transaction.
     pub pid: Option<i32>,
@@ -206,14 +206,14 @@ pub struct Lock {
 /// A row of `pg_prepared_xacts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// Transaction id.
+    /// `transaction`: its transaction id.
     pub transaction: u32,
     /// The name given to PREPARE TRANSACTION.
     pub gid: Text,
-    /// When it was prepared.
+    /// When it was prepared (`prepared`).
     pub prepared: Option<Timestamp>,
-    /// Its owner.
+    /// The name of the role that prepared it.
     pub owner: Option<Text>,
-    /// Its database; it can be ended only from there.
+    /// The name of its database; it can be ended only from there.
     pub database: Option<Text>,
 }

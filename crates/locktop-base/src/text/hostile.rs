@@ -51,7 +51,7 @@ fn picture(c: char) -> char {
     char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// `<U+200B>`
+/// The code point of a character that has no picture, as `<U+200B>`.
 pub(super) fn number(c: char) -> String {
     format!("<U+{:04X}>", u32::from(c))
 }

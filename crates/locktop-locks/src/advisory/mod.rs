@@ -67,9 +67,9 @@ pub use transaction::xact_lock;
 /// Whom a lock keeps out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Everybody.
+    /// Everybody else who wants the same key, in either mode.
     Exclusive,
-    /// Those who want it exclusively.
+    /// Those who want it exclusively; any number may hold it shared.
     Shared,
 }
 
@@ -78,7 +78,7 @@ pub enum Mode {
 pub enum Wait {
     /// Until it is free.
     Forever,
-    /// Not at all.
+    /// Not at all: `pg_try_advisory_lock`.
     Never,
     /// At most so long, by the server's `lock_timeout`: in milliseconds, rounded up. Zero is [`Wait::Never`].
     AtMost(Duration),

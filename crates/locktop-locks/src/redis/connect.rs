@@ -21,7 +21,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command.
+    /// A command without arguments; its name also stands in the faults that it meets.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self { name, cmd: redis::cmd(name) }
@@ -44,13 +44,13 @@ impl Command {
 /// What a server answered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// Nothing there.
+    /// Null: there is no such key, or nothing was done.
     Nil,
-    /// A number.
+    /// An integer, such as a count or a time in milliseconds.
     Number(i64),
     /// A string, also a status such as `OK`.
     Bytes(Vec<u8>),
-    /// Several.
+    /// An array or a set; of a map its keys and values in turn.
     Several(Vec<Reply>),
     /// This command was refused, in a pipeline whose others may have been answered.
     Refused(String),
