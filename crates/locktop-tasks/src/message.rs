@@ -25,9 +25,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Whether the transaction writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It reads.
+    /// The transaction is `READ ONLY`: the server refuses every write in it.
     ReadOnly,
-    /// It may write.
+    /// The transaction is `READ WRITE`.
     ReadWrite,
 }
 
@@ -37,7 +37,7 @@ pub enum Unanswered {
     /// The server refused, and the transaction was rolled back.
     #[error("{message} ({code})")]
     Refused {
-        /// The SQLSTATE.
+        /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
         code: String,
         /// Message, detail and hint in one line.
         message: String,

@@ -103,7 +103,8 @@ pub(super) fn ask(schema: &Schema, seen: &Running, (pid, start): (i32, Timestamp
     guarded(schema, &sql)
 }
 
-/// Ends it.
+/// Ends the session that this row of the audit asked to end, if it still is the same: `t`, or `f` where it is
+/// not.
 pub(super) fn terminate(schema: &Schema, audit_id: i64) -> String {
     guarded(schema, &format!("SELECT {}.terminate_task_holder({audit_id})", schema.quoted()))
 }

@@ -38,7 +38,7 @@ pub struct Contents {
     pub rows: Vec<(String, i64)>,
 }
 
-/// What was dropped.
+/// What was dropped, counted in the transaction that dropped it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
     /// The version that was there.

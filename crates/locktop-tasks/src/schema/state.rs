@@ -42,18 +42,18 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// What there is.
+/// What there is of a schema in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// No schema of this name.
+    /// There is no schema of this name.
     Absent,
     /// A schema that we did not make.
     Foreign,
-    /// Ours.
+    /// A schema that `locktop schema install` made.
     Installed {
         /// The newest version that was applied.
         version: u32,
-        /// All that is in it or should be.
+        /// All that is in it, and what should be and is not.
         objects: Vec<Object>,
     },
 }

@@ -27,7 +27,7 @@ pub enum WorkerIdError {
 }
 
 impl WorkerId {
-    /// The name.
+    /// The name as it is stored in `worker_id`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

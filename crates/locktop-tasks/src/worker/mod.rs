@@ -104,7 +104,7 @@ impl Options {
     }
 }
 
-/// What a worker did.
+/// What a worker did from its start to its end, over all of its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Jobs that it completed.

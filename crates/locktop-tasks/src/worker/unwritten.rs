@@ -7,7 +7,7 @@ use crate::work_session::{Finish, Job, Source};
 /// An end that is to be written down.
 #[derive(Debug)]
 pub(super) enum Settle {
-    /// After so long.
+    /// How the work ended, and how long it had taken.
     Finish(Finish, Duration),
     GiveBack,
 }
