@@ -23,11 +23,11 @@ pub enum Host {
 /// A place to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The host.
+    /// The host as it was given (`host`); where only an address was, that.
     pub host: Host,
     /// Its address, when that was given and must not be looked up.
     pub address: Option<IpAddr>,
-    /// The port.
+    /// The port (`port`), 5432 unless another was given.
     pub port: u16,
     /// What the password file has for it, and which file that is.
     pub(crate) password: Option<(Secret, PathBuf)>,

@@ -40,7 +40,7 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Which server of several is wanted, by what a session there may do (`target_session_attrs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionAttrs {
-    /// Any.
+    /// Any server that lets us in.
     Any,
     /// One where sessions may write by default.
     ReadWrite,
@@ -48,7 +48,7 @@ pub enum SessionAttrs {
     ReadOnly,
     /// One that is no standby.
     Primary,
-    /// A standby.
+    /// One that is a standby (in recovery).
     Standby,
     /// A standby, and any other where there is none.
     PreferStandby,
@@ -164,13 +164,13 @@ impl ConnInfo {
         self.password.as_ref().is_some_and(|(secret, _)| !secret.expose().is_empty())
     }
 
-    /// The role.
+    /// The name of the role that logs in (`user`).
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The database.
+    /// The name of the database (`dbname`); the role's name where none was given.
     #[must_use]
     pub fn dbname(&self) -> &str {
         &self.dbname

@@ -13,13 +13,13 @@ use super::sources::Sources;
 /// Whether TLS is used, and what of the server's certificate is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
-    /// No TLS.
+    /// TLS is never used.
     Disable,
     /// Only when the server does not let us in without.
     Allow,
     /// When the server has it and it works.
     Prefer,
-    /// Always.
+    /// TLS is always used; no certificate is verified, except where a root certificate is there.
     Require,
     /// Always, and an authority that we trust has signed the certificate.
     VerifyCa,
@@ -52,7 +52,7 @@ impl SslMode {
     }
 }
 
-/// How TLS begins.
+/// How TLS begins (`sslnegotiation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Negotiation {
     /// The server is asked first.
@@ -64,7 +64,7 @@ pub(crate) enum Negotiation {
 /// Whether our certificate is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CertMode {
-    /// Never.
+    /// It is never shown.
     Disable,
     /// When the server asks and there is one.
     Allow,
@@ -77,7 +77,7 @@ pub(crate) enum CertMode {
 pub(crate) enum TlsVersion {
     /// TLS 1.2, and in a lower limit all before it.
     V1_2,
-    /// TLS 1.3.
+    /// TLS 1.3 (RFC 8446).
     V1_3,
 }
 
@@ -193,7 +193,7 @@ impl TlsOptions {
         }
     }
 
-    /// Our certificate.
+    /// The file of our certificate (`sslcert`); none where neither that nor the home directory is known.
     pub(crate) fn cert_file(&self) -> Option<PathBuf> {
         self.cert.clone().or_else(|| self.default_file("postgresql.crt"))
     }
@@ -204,7 +204,7 @@ impl TlsOptions {
     }
 }
 
-/// `sslrootcert=system`.
+/// The value of `sslrootcert` for the authorities of the system.
 const SYSTEM: &str = "system";
 
 const VERSIONS: &str = "TLSv1, TLSv1.1, TLSv1.2 or TLSv1.3";
@@ -220,7 +220,7 @@ fn min(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
     }
 }
 
-/// The highest version.
+/// The highest version; one that is older than 1.2 is refused, since it is not spoken here.
 fn max(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
     let key = "ssl_max_protocol_version";
     let Some(given) = settings.get(key) else { return Ok(None) };
