@@ -12,7 +12,7 @@ use crate::text::one_line;
 pub struct Asked<'a> {
     /// The command that it is a part of.
     pub command: &'a ActionCommand,
-    /// The target.
+    /// The target that is asked about.
     pub target: &'a Target,
     /// What is sent, in short: `pg_terminate_backend(4312)` and under which conditions. No secret is in it.
     pub statement: &'a str,
@@ -54,9 +54,9 @@ pub trait Record: Send + Sync + 'static {
 /// The record of one command.
 pub(super) struct Recorder<'a, R> {
     record: &'a R,
-    /// The command.
+    /// The command that is being carried out.
     pub(super) command: &'a ActionCommand,
-    /// What went wrong beside it.
+    /// What went wrong beside the record, in lines for people.
     pub(super) notes: Vec<String>,
     /// For how many targets it is known what came of them.
     done: usize,

@@ -169,13 +169,13 @@ impl Digest {
         }
     }
 
-    /// The last view.
+    /// The view that was published last.
     #[must_use]
     pub fn view(&self) -> Arc<View> {
         Arc::clone(&self.view)
     }
 
-    /// The last snapshot.
+    /// The snapshot of the last view; none before the first.
     #[must_use]
     pub fn snapshot(&self) -> Option<&Snapshot> {
         self.view.snapshot.as_deref()

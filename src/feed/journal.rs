@@ -24,13 +24,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// A connection stands.
+    /// Tells that a connection stands, and after how long.
     pub(super) fn connected(&mut self, target: &str, took: Duration) {
         self.session = None;
         info!("connected to {target} in {}", ms(took));
     }
 
-    /// An attempt to connect failed.
+    /// Tells why an attempt to connect failed, and when the next one comes.
     pub(super) fn not_connected(why: &str, again: Duration) {
         warn!("no connection: {why}; next attempt in {}", ms(again));
     }
@@ -64,7 +64,7 @@ impl Journal {
         }
     }
 
-    /// A poll failed.
+    /// Tells why a poll failed, and after how long.
     pub(super) fn failed(why: &str, took: Duration) {
         warn!("a poll failed after {}: {why}", ms(took));
     }

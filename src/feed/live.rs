@@ -26,7 +26,7 @@ use crate::redis::RedisState;
 use pg_connect::Backoff;
 use pg_connect::conninfo::ConnInfo;
 
-/// How to poll.
+/// What is polled, how far, and what is made of it.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Whose views these are.
@@ -56,7 +56,7 @@ pub struct PollControl {
     pub shown: watch::Receiver<Parts>,
     /// Which blockers are expected; none where that stays as the settings say.
     pub expected: Option<watch::Receiver<Arc<[ExpectedBlocker]>>>,
-    /// Poll now.
+    /// Has the next poll made at once.
     pub refresh: Arc<Notify>,
 }
 

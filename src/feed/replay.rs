@@ -37,20 +37,20 @@ pub enum ReplayError {
     /// It cannot be read.
     #[error("{path}: {error}")]
     Io {
-        /// The file.
+        /// The path of the file, as it was given.
         path: String,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
     /// It is something else, or of a later release.
     #[error("{path}: {error}")]
     Record {
-        /// The file.
+        /// The path of the file, as it was given.
         path: String,
-        /// Why.
+        /// What is wrong with its records.
         error: RecordError,
     },
-    /// There is none in it.
+    /// The file or folder of this name has no recording in it.
     #[error("{0}: there is no recording")]
     Nothing(String),
 }

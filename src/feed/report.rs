@@ -290,7 +290,7 @@ fn in_words(view: &View) -> Vec<Why> {
     said.filter(|why| !why.said.is_empty()).collect()
 }
 
-/// `4410 deploy@ci`
+/// The process id and who that is, such as `4410 deploy@ci`.
 fn who(view: &View, party: Party) -> String {
     let backend = view.snapshot.as_deref().and_then(|snapshot| view.index.backend(snapshot, party.pid()));
     match backend.map(crate::model::words::who).filter(|who| !who.is_empty()) {
@@ -299,7 +299,7 @@ fn who(view: &View, party: Party) -> String {
     }
 }
 
-/// `PostgreSQL 17.2 primary`
+/// Version, role and database of the server: `PostgreSQL 17.2 primary, database shop`.
 fn server_words(server: &Server) -> String {
     let role = if server.in_recovery { "standby" } else { "primary" };
     format!("PostgreSQL {} {role}, database {}", one_line(&server.version), one_line(&server.database))

@@ -35,7 +35,7 @@ pub enum Unlock {
     Changed,
     /// What was shown is not all of the value, or no lock: nothing was asked.
     NotComparable,
-    /// Not known.
+    /// What became of it is not known: the server refused or did not answer.
     Failed(RedisFault),
 }
 

@@ -21,7 +21,7 @@ use locktop_locks::redis::Connection;
 use locktop_locks::redis::RedisFault;
 use locktop_locks::redis::RedisUrl;
 
-/// How to read.
+/// Which keys are read as locks, how often, and how much of a server's time that may take.
 #[derive(Debug, Clone)]
 pub struct RedisOptions {
     /// Which keys are locks, as a glob of Redis.
@@ -150,7 +150,7 @@ impl Round {
     }
 }
 
-/// One server.
+/// One server, with its connection and how far its keys have been looked through.
 #[derive(Debug)]
 struct Member {
     server: RedisUrl,

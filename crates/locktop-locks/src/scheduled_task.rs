@@ -51,7 +51,7 @@ pub struct Execution {
     pub id: i64,
     /// `scheduled_tasks.id` of the task that is executed.
     pub task_id: i32,
-    /// `scheduled_tasks.task_name`.
+    /// `scheduled_tasks.task_name`, which no other task of the schema has.
     pub name: String,
     /// `scheduled_tasks.task_type`: the kind of work, by which a worker chooses what to do.
     pub kind: String,

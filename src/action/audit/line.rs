@@ -46,7 +46,7 @@ impl Who {
 pub struct ServerName {
     /// `host:port` or the path of the socket; several with commas between them where one of several answers.
     pub address: String,
-    /// The database.
+    /// The name of the database that we are connected to.
     pub database: String,
     /// What tells a cluster from every other one and its standbys from nobody's: `pg_control_system()`. None where that is not known.
     pub system_identifier: Option<String>,

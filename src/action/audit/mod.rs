@@ -99,7 +99,7 @@ pub struct Unfinished {
     pub at: Timestamp,
     /// What was to be done, as in [`crate::model::plan::Verb::as_str`].
     pub verb: String,
-    /// To whom.
+    /// Whom or what it was to be done to, as the question named it.
     pub name: String,
 }
 

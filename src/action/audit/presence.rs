@@ -18,7 +18,7 @@ const PREFIX: &str = "run-";
 /// That this process is there, and what it has asked for.
 #[derive(Debug)]
 pub(super) struct Presence {
-    /// Random.
+    /// The random part of the name of this process's file.
     run: String,
     state: Mutex<State>,
 }

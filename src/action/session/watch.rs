@@ -13,7 +13,7 @@ use crate::model::Timestamp;
 use crate::model::plan::{Outcome, Seen, SessionTarget, Signal, Target, TargetResult};
 use crate::text::duration;
 
-/// Between two looks.
+/// From one look at the sessions to the next.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A session that was signalled.

@@ -53,7 +53,7 @@ impl Limits {
 /// What is said to whoever keeps looks.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Keep this.
+    /// Keep this look, and drop the oldest where there are too many.
     Keep(Look),
     /// The connection is lost, for this reason.
     Lost(String),

@@ -190,7 +190,7 @@ impl Store {
         Ok(Some(Arc::new(PastView { view, place, moments: moments.into() })))
     }
 
-    /// Looks there are.
+    /// The number of looks that are kept.
     pub(super) fn len(&self) -> usize {
         self.looks().count()
     }

@@ -42,7 +42,7 @@ struct Known {
 enum NoSession {
     /// A pooler lends one for a transaction at most.
     Lent,
-    /// In one line.
+    /// Any other reason, in one line.
     Other(String),
 }
 

@@ -24,7 +24,7 @@ const SOON: Duration = Duration::from_secs(5);
 /// A query of the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The query.
+    /// The SQL of the query, as the config has it.
     pub sql: String,
     /// The database to ask; none means the one we are connected to.
     pub database: Option<String>,

@@ -34,7 +34,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// How looks are recorded.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where to.
+    /// The file, folder or stream to write to.
     pub place: Place,
     /// What was written is on the disk after this time.
     pub sync: Duration,

@@ -31,7 +31,7 @@ struct Waiting {
 /// What comes next for whoever writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Nothing is written.
+    /// Nothing is written: nothing is critical.
     Wait,
     /// It begins: what is critical.
     Begin(String),
@@ -46,7 +46,7 @@ pub(super) enum Turn {
 pub(super) struct Flight {
     around: Around,
     waiting: VecDeque<Waiting>,
-    /// Bytes of those.
+    /// The bytes of all records that wait.
     size: usize,
     /// When something was last critical; none while nothing is written.
     critical: Option<Timestamp>,

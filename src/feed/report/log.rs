@@ -363,7 +363,8 @@ impl Gather {
         self.close(Open { seconds, ..open }, WaitEnd::Gave(why));
     }
 
-    /// `4410 deploy@ci`
+    /// The process id and who that is, such as `4410 deploy@ci`; from earlier looks where the entry does not
+    /// say.
     fn who(&self, entry: &Entry<'_>) -> String {
         let who = match (&*entry.user, &*entry.application) {
             ("", "") => return self.known.who(entry.pid, entry.at),

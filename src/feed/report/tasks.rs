@@ -71,7 +71,7 @@ impl Tasks {
         }
     }
 
-    /// What happened next.
+    /// Takes an event in: it ends what it ends, and begins a trouble of its own where it is one.
     pub(super) fn event(&mut self, event: &Event) {
         let task = match event.subject {
             Some(Subject::Task(task)) => Some(task),

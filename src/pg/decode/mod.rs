@@ -27,7 +27,7 @@ pub enum DecodeError {
     /// A row has fewer columns than were asked for.
     #[error("a row of the answer has {found} columns, not {expected}")]
     Columns {
-        /// Columns there were.
+        /// Columns that the row has.
         found: usize,
         /// Columns that were asked for.
         expected: usize,

@@ -7,7 +7,7 @@ use super::value::{oid, timestamp};
 use crate::model::Text;
 use crate::model::lock::Prepared;
 
-/// Columns of `assets/sql/prepared.sql`.
+/// The number of columns of `assets/sql/prepared.sql`.
 const COLUMNS: usize = 5;
 
 /// The rows so far, with the OIDs of their owners and databases beside them.

@@ -35,7 +35,7 @@ pub(in crate::pg) struct Values<'a, 'b> {
 }
 
 impl<'b> Values<'_, 'b> {
-    /// Cut after [`CHARACTERS`].
+    /// A text, of which what comes after [`CHARACTERS`] is cut off.
     pub(in crate::pg) fn text(&mut self) -> Result<Option<Text>, DecodeError> {
         let Some(text) = self.whole_text()? else { return Ok(None) };
         Ok(Some(match text.char_indices().nth(CHARACTERS) {

@@ -44,23 +44,23 @@ const NAME: &str = "locktop_name";
 /// A query without an answer, or with one that is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
-    /// The server refused.
+    /// The server refused the query, or the connection failed.
     #[error("{}", said(.0))]
     Server(#[from] tokio_postgres::Error),
     /// Columns of other numbers or types than wanted.
     #[error("expected (key bigint, name text) or (classid int, objid int, name text), got {0}")]
     Columns(String),
-    /// A key that is none.
+    /// A value of a key column that is no number of its type.
     #[error("row {row}: \"{value}\" is no {wanted}")]
     Key {
         /// Number of the row, from 1.
         row: usize,
-        /// What was in it.
+        /// The value, as the server wrote it.
         value: String,
-        /// What was wanted.
+        /// The type that it was read as, in words.
         wanted: &'static str,
     },
-    /// No answer.
+    /// No answer came within [`TIMEOUT`].
     #[error("no answer within {} s", TIMEOUT.as_secs_f64())]
     Silent,
 }

@@ -22,7 +22,7 @@ use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
 use crate::pg::sql;
 
-/// Names by OID.
+/// Names of one kind of object by OID.
 type ByOid = FxHashMap<u32, Text>;
 
 /// OIDs of each kind: one number may stand for a database, a role and a relation.
@@ -121,7 +121,7 @@ impl NameCache {
         self.asking.is_running()
     }
 
-    /// In order.
+    /// The OIDs of all databases whose names are known, ascending.
     pub(super) fn database_oids(&self) -> Vec<u32> {
         let mut oids: Vec<u32> = self.names.databases.keys().copied().collect();
         oids.sort_unstable();

@@ -42,25 +42,25 @@ impl Format {
 pub struct Entry<'a> {
     /// When, by the server's clock.
     pub at: Timestamp,
-    /// Which process.
+    /// The id of the process that wrote it.
     pub pid: i32,
     /// When that began, to the second; none where the log does not say.
     pub session_start: Option<Timestamp>,
-    /// Its role.
+    /// The role of its session (`user`); empty where the log has none.
     pub user: Cow<'a, str>,
-    /// Its application.
+    /// The `application_name` of its session; empty where the log has none.
     pub application: Cow<'a, str>,
     /// `LOG`, `ERROR`, …, in the language of the server's messages.
     pub severity: Cow<'a, str>,
-    /// The SQLSTATE.
+    /// The SQLSTATE, five characters; `00000` for what is no error.
     pub code: Cow<'a, str>,
     /// What is said; of a long text the beginning, as of the others.
     pub message: Cow<'a, str>,
-    /// More of it.
+    /// The DETAIL of the message; empty where there is none.
     pub detail: Cow<'a, str>,
-    /// Where in which function.
+    /// The CONTEXT of the message, such as the row that was locked; empty where there is none.
     pub context: Cow<'a, str>,
-    /// The statement.
+    /// The statement that was under way; empty where it is not logged.
     pub statement: Cow<'a, str>,
 }
 

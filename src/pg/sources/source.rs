@@ -14,7 +14,7 @@ use crate::pg::tables::{Columns, Table, columns, every};
 /// How the rows of a table come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// By its query.
+    /// By its query, whole at each reading.
     Query,
     /// The same; between two readings by the query for a part of them.
     Parts,

@@ -43,7 +43,7 @@ pub(in crate::pg) struct Copying {
 /// What becomes of the columns.
 #[derive(Debug, Clone)]
 struct Layout {
-    /// What is copied.
+    /// OIDs of the types of the columns that are copied, in their order.
     copied: Vec<u32>,
     /// What is wanted, and which of those copied it is made of.
     wanted: Vec<(Kind, Option<usize>)>,

@@ -53,7 +53,7 @@ pub(in crate::pg) struct Table {
     pub(in crate::pg) indexes: Vec<Index>,
 }
 
-/// A column.
+/// A column of a table, from `pg_attribute`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(in crate::pg) struct Column {
     pub(in crate::pg) name: String,
@@ -126,7 +126,7 @@ impl Table {
         rows.iter().filter_map(Self::of).collect()
     }
 
-    /// `schema.table` for people.
+    /// `schema.table` without quotes, for people.
     pub(in crate::pg) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
     }

@@ -2,7 +2,7 @@
 
 use crate::schema::SchemaName;
 
-/// The SQLSTATE `insufficient_privilege`.
+/// The SQLSTATE of `insufficient_privilege`: the role may not.
 pub(super) const FORBIDDEN: &str = "42501";
 
 /// What a role is to do.

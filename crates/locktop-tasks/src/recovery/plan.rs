@@ -38,7 +38,7 @@ pub enum Step {
     Recover,
     /// The session that holds its key is ended first.
     Terminate {
-        /// Its process id.
+        /// The process id of that session.
         pid: i32,
         /// When its process started (`backend_start`): a process id alone is recycled.
         start: Timestamp,

@@ -368,7 +368,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.3} s", time.as_secs_f64())
 }
 
-/// Where events go.
+/// The function that is told each event of a worker.
 #[derive(Clone)]
 pub struct Report(Arc<dyn Fn(&Event) + Send + Sync>);
 
@@ -378,7 +378,7 @@ impl Report {
         Self(Arc::new(tell))
     }
 
-    /// To nobody.
+    /// A report that nobody reads.
     #[must_use]
     pub fn nowhere() -> Self {
         Self::to(|_| {})

@@ -109,7 +109,7 @@ impl Options {
 pub struct Summary {
     /// Jobs that it completed.
     pub completed: u64,
-    /// Jobs that failed.
+    /// Jobs that failed, in this attempt or for good.
     pub failed: u64,
     /// Jobs that it stopped because they were not its own any more.
     pub stopped: u64,

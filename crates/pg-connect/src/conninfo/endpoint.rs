@@ -23,7 +23,7 @@ pub enum Host {
 /// A place to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The host as it was given (`host`); where only an address was, that.
+    /// The host as it was given (`host`); [`Host::Local`] also where only an address was.
     pub host: Host,
     /// Its address, when that was given and must not be looked up.
     pub address: Option<IpAddr>,

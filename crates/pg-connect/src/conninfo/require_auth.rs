@@ -14,7 +14,7 @@ pub(crate) enum AuthMethod {
     Password,
     /// The password's MD5 hash.
     Md5,
-    /// Kerberos, by GSSAPI.
+    /// A Kerberos ticket, by GSSAPI.
     Gss,
     /// The same on Windows.
     Sspi,
