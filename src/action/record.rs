@@ -51,7 +51,7 @@ pub trait Record: Send + Sync + 'static {
     }
 }
 
-/// The record of one command.
+/// What is put on record of one command, and what its targets came to so far.
 pub(super) struct Recorder<'a, R> {
     record: &'a R,
     /// The command that is being carried out.
@@ -83,7 +83,7 @@ impl<'a, R: Record> Recorder<'a, R> {
         noted.map_err(|error| format!("not asked, since that could not be put on record: {error}"))
     }
 
-    /// Notes what came of it.
+    /// Puts on record what came of a target, and counts it as done.
     pub(super) async fn told(
         &mut self,
         client: Option<&Client>,

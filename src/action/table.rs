@@ -26,7 +26,7 @@ pub(super) struct Table {
     name: String,
     is_partitioned: bool,
     has_audit: bool,
-    /// Its schema and its columns.
+    /// The schema and the columns of the table.
     found: FoundTable,
 }
 
@@ -217,7 +217,7 @@ pub(super) struct Answer {
     /// A word of a function that does it.
     outcome: Option<String>,
     detail: Option<String>,
-    /// Somebody works on it.
+    /// Whether somebody has the row locked, and so works on it.
     pub(super) is_busy: bool,
 }
 

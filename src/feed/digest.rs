@@ -38,7 +38,7 @@ const SERIES_MINUTES: u32 = 15;
 #[derive(Debug)]
 pub struct Digest {
     thresholds: Thresholds,
-    /// What could not be learned.
+    /// What could not be learned of lock names, in lines.
     notes: Arc<[Text]>,
     past: Past,
     /// None where what changed is known already.

@@ -19,7 +19,7 @@ pub(super) struct Journal {
     /// What could not be read, and why.
     unread: BTreeMap<String, String>,
     slowed: Option<Slowed>,
-    /// The session that polls.
+    /// The process id of the session that polls; none before it was told.
     session: Option<i32>,
 }
 
@@ -35,7 +35,8 @@ impl Journal {
         warn!("no connection: {why}; next attempt in {}", ms(again));
     }
 
-    /// A poll was answered.
+    /// Tells what is new of a poll that was answered: a slow answer, another session, sections that cannot be
+    /// read.
     pub(super) fn polled(&mut self, snapshot: &Snapshot, took: Duration, interval: Duration) {
         if took > SLOW.max(interval) {
             warn!("a poll took {}", ms(took));

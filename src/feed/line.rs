@@ -14,7 +14,7 @@ pub struct Line {
     pub client: Arc<Client>,
     /// The process; none where it does not say, or is another one each time.
     pub pid: Option<i32>,
-    /// What is in between.
+    /// Whether a pooler is in between, and in which mode.
     pub pooling: Pooling,
 }
 

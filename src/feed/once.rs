@@ -21,7 +21,7 @@ const LEARNING: Duration = Duration::from_secs(2);
 /// Longest wait for the job systems of others.
 const ADAPTERS: Duration = Duration::from_secs(5);
 
-/// Why there is no snapshot.
+/// Why there is no snapshot of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum OnceError {
     /// The session with the server could not be opened.

@@ -34,7 +34,7 @@ const DAMAGED: usize = 300;
 /// Why there is nothing to replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// It cannot be read.
+    /// The file or folder cannot be read.
     #[error("{path}: {error}")]
     Io {
         /// The path of the file, as it was given.
@@ -482,13 +482,13 @@ pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<
     Ok(history)
 }
 
-/// Where a replay stands.
+/// Which look a replay shows, and how it goes on.
 struct Player {
     /// The number of the look that is shown.
     shown: u64,
     /// So many times as fast as it was; none for standing still.
     speed: Option<f64>,
-    /// Goes on with what comes.
+    /// Whether it shows each look that is added to the file.
     follow: bool,
 }
 

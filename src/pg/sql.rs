@@ -54,7 +54,8 @@ pub(super) const ADAPTERS_FRAME: &str = include_str!("../../assets/sql/adapters_
 pub(super) const ADAPTERS_NAMED: &str = include_str!("../../assets/sql/adapters_named.sql");
 /// Foreign keys of the tables that an action writes.
 pub(super) const ADAPTERS_KEYS: &str = include_str!("../../assets/sql/adapters_keys.sql");
-/// How large those are.
+/// How many rows the relations of an adapter's queries have, by the planner's statistics, and which indexes
+/// are partial.
 pub(super) const ADAPTERS_SIZES: &str = include_str!("../../assets/sql/adapters_sizes.sql");
 
 /// What the statement is called that guards a table before it is read.
@@ -110,11 +111,11 @@ pub(super) const LEARN_TABLES: &str = include_str!("../../assets/sql/learn/table
 pub(super) const LEARN_PG_PARTMAN: &str = include_str!("../../assets/sql/learn/pg_partman.sql");
 /// Keys of pgmq's queues, from its table `meta`.
 pub(super) const LEARN_PGMQ: &str = include_str!("../../assets/sql/learn/pgmq.sql");
-/// Keys of `GoodJob`'s jobs.
+/// Keys of `GoodJob`'s jobs, by the ids of their rows.
 pub(super) const LEARN_GOOD_JOBS: &str = include_str!("../../assets/sql/learn/good_jobs.sql");
-/// The same by another id.
+/// Keys of `GoodJob`'s jobs, by the ids of Active Job.
 pub(super) const LEARN_GOOD_JOBS_ACTIVE: &str = include_str!("../../assets/sql/learn/good_jobs_active.sql");
-/// Keys of `GoodJob`'s processes.
+/// Keys of `GoodJob`'s processes, from its table `good_job_processes`.
 pub(super) const LEARN_GOOD_JOB_PROCESSES: &str =
     include_str!("../../assets/sql/learn/good_job_processes.sql");
 /// Keys of Que's jobs, from its table `que_jobs`.

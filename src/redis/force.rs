@@ -29,7 +29,7 @@ const HASH: &str = "\
 pub enum Unlock {
     /// It was what was shown, and is deleted.
     Freed,
-    /// There was nothing any more.
+    /// The key was not there any more.
     Gone,
     /// It is another's by now, or was renewed with another count: nothing was deleted.
     Changed,

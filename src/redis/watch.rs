@@ -51,7 +51,7 @@ impl Default for RedisOptions {
     }
 }
 
-/// What the last round found.
+/// What the last round over all servers found.
 #[derive(Debug, Clone, Default)]
 pub struct RedisState {
     /// Number of the round, from 1 on; 0 before the first.
@@ -157,7 +157,7 @@ struct Member {
     /// Or why there is none.
     connection: Result<Connection, Option<RedisFault>>,
     cursor: Cursor,
-    /// Failures since the last answer.
+    /// Failures in a row since the last answer.
     failures: u32,
     /// When it may be tried again.
     again: Instant,

@@ -18,7 +18,7 @@ pub enum CallError {
     /// The server has no such function, or not in this schema.
     #[error("the schema {schema} has no {what}: \"locktop schema install\" makes it ({message})")]
     NotInstalled {
-        /// The schema, in quotes.
+        /// The name of the schema, in double quotes.
         schema: String,
         /// The name of the function or table, without its schema.
         what: &'static str,

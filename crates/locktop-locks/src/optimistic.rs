@@ -56,7 +56,7 @@ pub struct Account {
     pub version: i32,
 }
 
-/// Why no money was moved.
+/// Why no money was moved: nothing was changed, unless the connection was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// One of the two accounts does not exist; in the server's words (SQLSTATE `P0002`).
@@ -104,10 +104,10 @@ impl From<CallError> for TransferError {
     }
 }
 
-/// The accounts of a schema.
+/// The table `accounts` of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Accounts {
-    /// Where the table is.
+    /// The schema that the table is in.
     pub schema: SchemaName,
 }
 

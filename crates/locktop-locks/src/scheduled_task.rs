@@ -47,7 +47,7 @@ use crate::SchemaName;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "its key is held until it is finished or given back, or the session ends"]
 pub struct Execution {
-    /// Its row in `task_execution_log`.
+    /// `task_execution_log.id`: its row in the log.
     pub id: i64,
     /// `scheduled_tasks.id` of the task that is executed.
     pub task_id: i32,
@@ -79,10 +79,10 @@ impl Execution {
     }
 }
 
-/// The tasks of a schema.
+/// The scheduled tasks of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScheduledTasks {
-    /// Where the tables are.
+    /// The schema that the tables are in.
     pub schema: SchemaName,
 }
 

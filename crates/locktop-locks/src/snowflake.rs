@@ -62,13 +62,13 @@ impl Snowflake {
     }
 }
 
-/// Why there is no id.
+/// Why no id came back.
 #[derive(Debug, thiserror::Error)]
 pub enum SnowflakeError {
     /// A number of a worker above [`LAST_WORKER`]: it has 10 bits of an id.
     #[error("worker {0} is outside 0 to {LAST_WORKER}")]
     Worker(u16),
-    /// [`Generator::register`] makes it known.
+    /// No generator is registered for this worker: [`Generator::register`] does that.
     #[error("there is no id generator for worker {0}: register it first")]
     Unknown(u16),
     /// The server's clock went back by too much.
@@ -79,11 +79,11 @@ pub enum SnowflakeError {
     Call(#[from] CallError),
 }
 
-/// A worker that makes ids.
+/// A worker that makes ids; one number is to be used by one session at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generator {
     worker: u16,
-    /// Where the table is.
+    /// The schema that the table of generators is in.
     pub schema: SchemaName,
 }
 

@@ -75,7 +75,7 @@ impl Item {
     }
 }
 
-/// How an attempt ends.
+/// How an attempt at an item ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// The work is done: the item's status becomes `completed`.
@@ -114,7 +114,7 @@ pub struct Settled {
     pub detail: String,
 }
 
-/// How many items there are.
+/// How many items there are in each state (the view `queue_depth`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
     /// Items that nobody has, those included that are not due yet.
@@ -131,10 +131,10 @@ pub struct Depth {
     pub resting: i64,
 }
 
-/// The queue of a schema.
+/// The work queue of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkQueue {
-    /// Where the table is.
+    /// The schema that the table is in.
     pub schema: SchemaName,
 }
 

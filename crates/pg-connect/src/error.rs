@@ -40,7 +40,7 @@ pub enum ConnInfoError {
         file: PathBuf,
         /// The number of the line in its file, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         problem: String,
     },
     /// Something libpq does and this does not: refused, since to ignore it would weaken what was asked.
@@ -175,7 +175,7 @@ pub enum ConnectError {
         /// The file of the encrypted key (`sslkey`).
         file: PathBuf,
     },
-    /// `sslcertmode=require` is not met.
+    /// `sslcertmode=require` is not met: our certificate was not asked for, or not there.
     #[error("{place} is not what sslcertmode=require asks for: {reason}")]
     CertificateNotUsed {
         /// Its `host:port`, or the path of its socket.
@@ -283,7 +283,7 @@ pub enum ConnectError {
         /// What the client library cannot do, in one line.
         reason: String,
     },
-    /// `target_session_attrs` is not met.
+    /// The server is not of the kind that `target_session_attrs` asks for.
     #[error("{place} is not what target_session_attrs asks for: {reason}")]
     WrongSession {
         /// Its `host:port`, or the path of its socket.

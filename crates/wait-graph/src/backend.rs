@@ -21,9 +21,9 @@ pub enum State {
     Active,
     /// In a transaction, not executing: holds its locks for as long as its client likes.
     IdleInTransaction,
-    /// As above, after an error.
+    /// `idle in transaction (aborted)`: the same after an error; only a rollback is accepted.
     IdleInTransactionAborted,
-    /// Executing a fast-path function.
+    /// `fastpath function call`: executing a function in the fast-path protocol.
     FastpathFunctionCall,
     /// Waiting for a command, outside a transaction.
     Idle,
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// The server's own word.
+    /// The server's own word for it; `other` for a state that is not known.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl State {
     }
 }
 
-/// One row of `pg_stat_activity`.
+/// One row of `pg_stat_activity`: a client's backend or a process of the server's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backend {
     /// The process id in the operating system.
@@ -120,7 +120,7 @@ pub struct Backend {
     pub xact_start: Option<Timestamp>,
     /// Start of the current query, or of the last one when not active.
     pub query_start: Option<Timestamp>,
-    /// When `state` last changed.
+    /// When `state` last changed; NULL for a role that may not see it.
     pub state_change: Option<Timestamp>,
     /// Its top-level transaction id; NULL until it has written.
     pub backend_xid: Option<u32>,

@@ -33,13 +33,13 @@ pub enum LockMode {
 pub struct LockModes(u16);
 
 impl LockModes {
-    /// The set of one mode.
+    /// The set with this one mode.
     #[must_use]
     pub const fn of(mode: LockMode) -> Self {
         Self(1 << mode as u8)
     }
 
-    /// Whether the set is empty.
+    /// Whether no mode is in it.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -186,7 +186,7 @@ impl LockMode {
     }
 }
 
-/// One row of `pg_locks`.
+/// One row of `pg_locks`: a lock that a process or a prepared transaction holds or asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lock {
     /// The lock that is held or asked for.
@@ -203,7 +203,7 @@ pub struct Lock {
     pub wait_start: Option<Timestamp>,
 }
 
-/// A row of `pg_prepared_xacts`.
+/// A row of `pg_prepared_xacts`: a transaction that holds its locks without a session until it is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     /// `transaction`: its transaction id.

@@ -5,13 +5,13 @@ use locktop_base::LockKey;
 /// The type of lock, `pg_locks.locktype` ("Wait Events of Type Lock" lists what each is for).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockType {
-    /// A table, index, view, …
+    /// A table, index, view, sequence or another relation.
     Relation,
     /// The right to extend a relation.
     Extend,
     /// Updating `pg_database.datfrozenxid`, which VACUUM does.
     FrozenId,
-    /// A page of a relation.
+    /// A page of a relation, as some index methods lock it.
     Page,
     /// A row: waiting in line for it.
     Tuple,
@@ -21,7 +21,7 @@ pub enum LockType {
     VirtualXid,
     /// The token of an INSERT … ON CONFLICT that may yet take its row back.
     SpecToken,
-    /// Any other database object.
+    /// Any other database object, named by its catalog and OID there.
     Object,
     /// A user lock of versions before advisory locks.
     UserLock,
@@ -71,7 +71,7 @@ impl LockType {
         }
     }
 
-    /// The server's own word.
+    /// The server's own word for it; `other` for a type that is not known.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -159,7 +159,7 @@ impl LockTag {
         Self { head: (locktype as u16) << 10, words: [0; 3], short: 0 }
     }
 
-    /// The kind of lock.
+    /// The type, `pg_locks.locktype`.
     #[must_use]
     pub fn locktype(&self) -> LockType {
         LockType::ALL.get(usize::from(self.head >> 10)).copied().unwrap_or(LockType::Other)

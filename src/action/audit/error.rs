@@ -12,20 +12,20 @@ pub enum AuditError {
     /// Others could change what is written, or it would be written somewhere else.
     #[error("the record of actions is not written to {}, {why}: {remedy}", .path.display())]
     Unsafe {
-        /// The file or directory.
+        /// The file or directory that is not written to.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with it, to follow its path.
         why: &'static str,
         /// What helps, as a command or in words.
         remedy: String,
     },
-    /// Another process has it locked.
+    /// Another process has this file locked, and did not let go in time.
     #[error("the record of actions {} is locked by another process, which may be stopped", .0.display())]
     Busy(PathBuf),
     /// The system refuses to open, lock or write it.
     #[error("the record of actions {} cannot be written: {source}; {}", .path.display(), remedy(.source))]
     System {
-        /// The file or directory.
+        /// The file or directory that was to be written.
         path: PathBuf,
         /// The system's error, of which the remedy is a part of the message.
         source: io::Error,

@@ -17,7 +17,7 @@ pub(super) const FORMAT: u32 = 1;
 /// How many characters of a statement are kept, and of a text of the server's.
 const LONGEST: usize = 4_000;
 
-/// Who acts, and from where.
+/// Who acts, and from where: a part of each line.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Who {
     os_user: Option<String>,
@@ -41,7 +41,7 @@ impl Who {
     }
 }
 
-/// A server, without secrets.
+/// The server that was acted on, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerName {
     /// `host:port` or the path of the socket; several with commas between them where one of several answers.
@@ -60,7 +60,7 @@ impl ServerName {
     }
 }
 
-/// What an action begins with.
+/// The line that says that something is going to be asked.
 #[derive(Debug, Serialize)]
 pub(super) struct AskedLine<'a> {
     pub(super) format: u32,
@@ -76,7 +76,7 @@ pub(super) struct AskedLine<'a> {
     pub(super) server: &'a ServerName,
 }
 
-/// What it ends with.
+/// The line that says what came of it.
 #[derive(Debug, Serialize)]
 pub(super) struct ResultLine<'a> {
     pub(super) format: u32,

@@ -59,7 +59,7 @@ impl Presence {
         Ok(())
     }
 
-    /// It has a result.
+    /// What was asked with this id has a result.
     pub(super) fn end(&self, id: &str) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).open.remove(id);
     }

@@ -29,11 +29,11 @@ const WAITING: usize = 16;
 pub enum Order {
     /// Carry out this command, which a person has confirmed.
     Act(Arc<ActionCommand>),
-    /// Look what would be recovered.
+    /// Look which executions would be recovered, and what it would do to each.
     PlanRecovery {
-        /// Comes back with the answer.
+        /// A number of the asker's, which comes back with the answer.
         number: u64,
-        /// The schema of the tables.
+        /// The schema that the tables are in.
         schema: String,
         /// Which executions are wanted.
         request: Arc<Request>,
@@ -45,13 +45,13 @@ pub enum Order {
 pub enum Answer {
     /// Of how many targets of a command it is known what came of them, by its number. One or the other may be left out.
     Progress(u64, usize),
-    /// What came of a command.
+    /// What came of each target of a command.
     Reported(Arc<Report>),
     /// What would be recovered, or in one line why that cannot be told.
     RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
 }
 
-/// On whose behalf, and where.
+/// In whose name the executor acts, and what it may use.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The person, in whose name everything is recorded.

@@ -59,7 +59,7 @@ struct Answer {
     application: Option<String>,
 }
 
-/// What came of asking.
+/// What came of asking for a signal.
 pub(super) enum Asking<'a> {
     /// The server has sent the signal to the session: now it has to happen.
     Taken(Signal, &'a SessionTarget),

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// A session that was signalled.
 pub(in crate::action) struct Pending<'a> {
-    /// Its place among the targets.
+    /// Its index among the targets of the command.
     pub(in crate::action) place: usize,
     pub(in crate::action) target: &'a Target,
     pub(in crate::action) signal: Signal,

@@ -31,7 +31,7 @@ use trouble::{Flight, Turn};
 /// After a write that failed nothing is written for so long.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// How looks are recorded.
+/// Where and how looks are recorded.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The file, folder or stream to write to.

@@ -37,7 +37,7 @@ impl Redaction {
         }
     }
 
-    /// Whether names are hashes.
+    /// Whether names, and not only statements, are replaced by hashes.
     #[must_use]
     pub const fn hides_names(self) -> bool {
         matches!(self, Self::Names(_))

@@ -159,11 +159,11 @@ struct Open {
     statement: String,
 }
 
-/// Goes along the entries.
+/// What is gathered of the entries of a log, one after the other.
 struct Gather {
     from: Timestamp,
     to: Timestamp,
-    /// Times of the looks.
+    /// Times of the looks of the recording, ascending.
     looks: Vec<Timestamp>,
     holes: Vec<(Timestamp, Timestamp)>,
     known: Known,

@@ -17,7 +17,7 @@ use crate::pg::trust::{MARK, TrustedOwners};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::escape_literal;
 
-/// Which row, of which installation.
+/// The row that an action is for, and what is done to it.
 #[derive(Debug, Clone, Copy)]
 pub struct ActOn<'a> {
     /// The adapter of the job system that the row is of.

@@ -19,7 +19,7 @@ const COLUMNS: usize = 11;
 pub struct Reader {
     /// OID of the database of the session.
     pub datid: u32,
-    /// Process id of the session.
+    /// The process id of the session.
     pub pid: i32,
 }
 
@@ -30,7 +30,7 @@ pub struct KnownLocks {
     pub rows: Arc<Vec<Lock>>,
     /// Rows that were left out on purpose.
     pub omitted: u64,
-    /// Rows that the server sent.
+    /// Rows that the server sent in that poll.
     pub sent: u64,
     /// When their statement began, in the server's words.
     pub since: String,

@@ -21,7 +21,7 @@ pub enum DecodeError {
     /// The stream does not begin as a binary COPY does.
     #[error("the answer is not a binary COPY")]
     NotCopy,
-    /// A row ends early.
+    /// A row ends before its last column does.
     #[error("a row of the answer is cut short")]
     Short,
     /// A row has fewer columns than were asked for.
@@ -29,7 +29,7 @@ pub enum DecodeError {
     Columns {
         /// Columns that the row has.
         found: usize,
-        /// Columns that were asked for.
+        /// Columns that the statement has.
         expected: usize,
     },
     /// The server left out what it says that we know, and we do not: somebody else changed the settings of our session.

@@ -61,7 +61,7 @@ impl<'b> Values<'_, 'b> {
         Ok(self.int()?.and_then(|number| N::try_from(number).ok()))
     }
 
-    /// None where it is infinite.
+    /// A `float8`; none where it is infinite or no number.
     pub(in crate::pg) fn number(&mut self) -> Result<Option<f64>, DecodeError> {
         Ok(self.float()?.filter(|number| number.is_finite()))
     }

@@ -70,7 +70,7 @@ fn said(error: &tokio_postgres::Error) -> String {
     error.as_db_error().and_then(untrusted).unwrap_or_else(|| message(error))
 }
 
-/// What a query brought.
+/// The names that a query brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
     /// Keys and their names, without NULLs and without empty names.

@@ -22,12 +22,12 @@ pub enum Software {
     Terraform,
 }
 
-/// Where such a table is.
+/// Where software that makes keys has its table in this database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The software that the keys are of.
     pub software: Software,
-    /// The schema of its table.
+    /// The schema of its table; `pg_catalog` where no table is read.
     pub schema: Text,
     /// The table; none where no table is read.
     pub table: Option<Relation>,

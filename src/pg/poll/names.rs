@@ -50,12 +50,12 @@ struct Found {
     rights: Option<Rights>,
 }
 
-/// The names so far.
+/// The names that are known so far, and what was asked for already.
 #[derive(Debug)]
 pub(super) struct NameCache {
     /// OID of our own database: relations of others cannot be looked up from here.
     datid: u32,
-    /// Of our own database.
+    /// The encoding of our own database.
     encoding: Encoding,
     encodings: Encodings,
     /// Schemas of which a relation goes without its schema's name.
@@ -99,7 +99,7 @@ impl NameCache {
         Arc::clone(&self.names)
     }
 
-    /// Those of all databases.
+    /// The encodings of all databases.
     pub(super) fn encodings(&self) -> Encodings {
         self.encodings.clone()
     }

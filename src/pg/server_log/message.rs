@@ -5,12 +5,12 @@
 
 use super::Entry;
 
-/// What an entry is about.
+/// What an entry of the log is about, of what matters for locks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said<'a> {
     /// Somebody waits, or does no more.
     Wait(Wait<'a>),
-    /// The server broke a deadlock.
+    /// The server found a deadlock and ended one of its transactions.
     Deadlock(Deadlock<'a>),
     /// A statement or a session was ended, or gave up.
     Ended(Ended),
@@ -38,13 +38,13 @@ pub struct Wait<'a> {
 pub enum WaitKind {
     /// It goes on; also where a deadlock was prevented by another order of the queue.
     Still,
-    /// It has the lock.
+    /// It has got the lock.
     Acquired,
     /// It does not get the lock.
     Failed,
 }
 
-/// A deadlock that was broken.
+/// A deadlock that the server broke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock<'a> {
     /// Who waited for what, and behind whom.
@@ -53,7 +53,7 @@ pub struct Deadlock<'a> {
     pub statements: Vec<&'a str>,
 }
 
-/// Somebody in a deadlock.
+/// One wait of a deadlock: a session, and the one that blocked it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Party<'a> {
     /// The process id of a session that waited.

@@ -37,10 +37,10 @@ impl Format {
     }
 }
 
-/// What one entry says.
+/// One entry of the server's log, in whichever format it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// When, by the server's clock.
+    /// When it was written, by the server's clock.
     pub at: Timestamp,
     /// The id of the process that wrote it.
     pub pid: i32,
@@ -76,13 +76,13 @@ pub struct Passed {
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// The file has another format.
     #[error("neither jsonlog nor csvlog: log_destination of the server says what it writes")]
     Other,
-    /// There is nothing in it.
+    /// The file has nothing in it.
     #[error("it is empty")]
     Empty,
 }

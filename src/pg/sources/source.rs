@@ -30,7 +30,7 @@ pub(super) trait Source: Clone {
     const COLUMNS: Columns;
     /// Columns of the query behind those: a copy has NULL in them.
     const EXTRA: usize = 0;
-    /// Columns of the query.
+    /// Columns of the query, those of the table and the extra ones.
     const WIDTH: usize = Self::COLUMNS.len() + Self::EXTRA;
     /// Rows that are kept; the query brings one more where there are more.
     const MOST: usize;

@@ -40,7 +40,7 @@ pub(in crate::pg) struct Copying {
     layout: Layout,
 }
 
-/// What becomes of the columns.
+/// What becomes of the columns of a copy.
 #[derive(Debug, Clone)]
 struct Layout {
     /// OIDs of the types of the columns that are copied, in their order.
@@ -49,7 +49,7 @@ struct Layout {
     wanted: Vec<(Kind, Option<usize>)>,
     /// Columns behind these, which are always NULL.
     extra: usize,
-    /// East of UTC, in seconds.
+    /// Seconds east of UTC, for times without a zone.
     zone: i64,
 }
 

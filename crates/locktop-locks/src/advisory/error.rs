@@ -53,7 +53,7 @@ pub enum AdvisoryError {
 }
 
 impl AdvisoryError {
-    /// The error of a statement.
+    /// The error of this statement: [`Self::Server`] where the server refused, otherwise [`Self::Lost`].
     pub(super) fn of(what: &str, error: &tokio_postgres::Error) -> Self {
         let what = what.to_owned();
         match refusal(error) {

@@ -78,7 +78,7 @@ impl SessionLock {
         &self.session
     }
 
-    /// The same for transactions.
+    /// The connection, for transactions on it; what holds for [`Self::session`] holds here.
     pub fn session_mut(&mut self) -> &mut Session {
         &mut self.session
     }

@@ -64,7 +64,7 @@ pub use session::Session;
 use session::TIMEOUT;
 pub use transaction::xact_lock;
 
-/// Whom a lock keeps out.
+/// The mode of a lock: whom it keeps out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Everybody else who wants the same key, in either mode.
@@ -76,7 +76,7 @@ pub enum Mode {
 /// How long to wait for a lock that somebody has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Until it is free.
+    /// Until it is free, however long that takes.
     Forever,
     /// Not at all: `pg_try_advisory_lock`.
     Never,

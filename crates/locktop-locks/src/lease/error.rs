@@ -48,7 +48,7 @@ pub enum LeaseError {
         /// How long an answer was waited for.
         limit: Duration,
     },
-    /// Somebody has the row locked.
+    /// Somebody has the row locked, so the call left it alone.
     #[error("the row of lease {id} is locked by somebody else: {what} could not touch it")]
     Locked {
         /// `distlock.id` of the lease.

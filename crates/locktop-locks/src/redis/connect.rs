@@ -27,7 +27,7 @@ impl Command {
         Self { name, cmd: redis::cmd(name) }
     }
 
-    /// With one more argument.
+    /// The command with one more argument, of any bytes.
     #[must_use]
     pub fn arg(mut self, argument: impl AsRef<[u8]>) -> Self {
         self.cmd.arg(argument.as_ref());
@@ -41,7 +41,7 @@ impl Command {
     }
 }
 
-/// What a server answered.
+/// What a server answered to one command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// Null: there is no such key, or nothing was done.
@@ -127,7 +127,7 @@ impl Connection {
         Ok(Self { server: server.clone(), patience, inner })
     }
 
-    /// Whose connection this is.
+    /// The server that it is connected to.
     #[must_use]
     pub fn server(&self) -> &RedisUrl {
         &self.server

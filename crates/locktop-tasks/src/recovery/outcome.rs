@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::session::AlsoEnded;
 use locktop_base::Timestamp;
 
-/// What came of one execution.
+/// What came of the recovery of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryOutcome {
@@ -23,7 +23,7 @@ pub enum RecoveryOutcome {
     Changed,
     /// Somebody has its row or its task locked.
     Locked,
-    /// Somebody holds its key.
+    /// Somebody holds its key, so it may still run.
     Held,
     /// Our own session holds its key.
     HeldByUs,
@@ -33,7 +33,7 @@ pub enum RecoveryOutcome {
     Shared,
     /// The server cannot tell whether it runs.
     Unknown,
-    /// It is within its timeout.
+    /// It is still within its timeout, so its session is not ended.
     NotSlow,
     /// When the holder's session began is hidden from this role.
     Hidden,
@@ -48,7 +48,7 @@ pub enum RecoveryOutcome {
 }
 
 impl RecoveryOutcome {
-    /// Reads the server's word.
+    /// Reads the outcome that a function of the schema answered; none for a word that is not known.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {

@@ -11,7 +11,7 @@ use locktop_base::text::duration;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// Those whose session is gone.
+    /// Those whose session is gone: their key is free, and there was no sign of life for the grace.
     Orphans,
     /// Those that have run for longer than so many seconds; none: than their own timeout.
     Longer(Option<f64>),
@@ -19,7 +19,7 @@ pub enum Selection {
     Executions(Vec<i64>),
 }
 
-/// What was asked for.
+/// What a recovery was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// Which executions of them.
@@ -105,9 +105,9 @@ pub struct RecoveryPlan {
     pub taken_at: Timestamp,
     /// How long ago the last sign of life of an execution has to be whose key is free, in seconds.
     pub grace: f64,
-    /// The executions, the oldest first.
+    /// The executions that were asked for, the oldest first.
     pub rows: Vec<Planned>,
-    /// What is not among them.
+    /// The other executions that run by the log, counted.
     pub others: Others,
 }
 

@@ -63,7 +63,7 @@ pub struct Running {
     /// infinite.
     pub retry_seconds: Option<f64>,
     /// Whether its task has a schedule (`schedule_cron`), and so runs again whatever becomes of this
-    /// execution.
+    /// Whether its task is enabled (`is_enabled`): otherwise it does not run again.
     pub is_scheduled: bool,
     /// Whether its task is enabled.
     pub is_enabled: bool,

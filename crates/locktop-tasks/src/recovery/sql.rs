@@ -22,7 +22,7 @@ fn guarded(schema: &Schema, sql: &str) -> String {
     format!("{};\n{sql}", schema.guard())
 }
 
-/// What runs by the log.
+/// The statement for the executions that run by the log: `assets/sql/recovery/running.sql`.
 pub(super) fn running(schema: &Schema) -> String {
     let (name, answer) = (schema.quoted(), packed("to_jsonb(q)"));
     guarded(schema, &fill(&without_comments(RUNNING), &[("$schema", &name), ("$answer", &answer)]))

@@ -10,7 +10,7 @@ pub enum SchemaError {
     /// A schema of this name is there, and locktop did not make it.
     #[error("the schema {} was not made by locktop and is left alone: name another with --schema", .0.quoted())]
     Foreign(SchemaName),
-    /// A newer locktop made it.
+    /// The schema has a version that only a newer locktop knows.
     #[error("the schema {} has version {found}, and this locktop knows versions up to {known}: use a newer one", .schema.quoted())]
     Newer {
         /// The schema that was to be changed.

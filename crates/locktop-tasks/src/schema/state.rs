@@ -21,7 +21,7 @@ pub enum Found {
     Changed,
     /// We made it, and it is not there.
     Missing,
-    /// We did not make it.
+    /// Somebody else made it.
     Foreign,
 }
 
@@ -32,7 +32,7 @@ pub struct Object {
     pub kind: String,
     /// Its name, and for a function the types of its arguments.
     pub identity: String,
-    /// What is known of it.
+    /// Whether we made it, and whether it is as it was.
     pub found: Found,
 }
 

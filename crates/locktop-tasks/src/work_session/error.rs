@@ -6,7 +6,7 @@ use pg_connect::error::ConnectError;
 use pg_connect::message;
 use pg_connect::refusal;
 
-/// Why there is no session.
+/// Why a worker has no session: nothing was taken.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// No connection to the server could be made.

@@ -37,7 +37,7 @@ pub struct Job {
 /// What a heartbeat found to be still ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ours {
-    /// The row of a [`Job`].
+    /// [`Job::id`]: its row in `task_execution_log`, or in `task_queue`.
     pub id: i64,
     /// Which attempt, where a row has several.
     pub attempt: Option<i32>,
@@ -75,7 +75,7 @@ pub struct Purged {
     pub may: bool,
 }
 
-/// How a job ends.
+/// What a worker says of a job when its work is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
     /// The work is done: the row becomes `completed`.

@@ -150,14 +150,14 @@ pub enum Event {
     GaveUp(String),
 }
 
-/// A job, for people.
+/// A job as events name it: short, and safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// What it is called, in one line that is not long.
     pub title: String,
-    /// Where it comes from.
+    /// The table that it comes from.
     pub source: Source,
-    /// The execution, or the item.
+    /// The row in `task_execution_log`, or in `task_queue`.
     pub id: i64,
     /// The task; for an item, the item itself.
     pub task_id: i64,
@@ -165,7 +165,7 @@ pub struct Name {
     pub kind: String,
     /// Which attempt, from 1 on.
     pub attempt: i32,
-    /// How many there will be.
+    /// Attempts that it has altogether.
     pub max_attempts: i32,
 }
 

@@ -33,7 +33,7 @@ impl Unwritten {
         self.at = at;
     }
 
-    /// When to try again.
+    /// When the ends are tried again.
     pub(super) fn at(&self) -> Instant {
         self.at
     }

@@ -20,7 +20,7 @@ pub struct Notification {
     pub pid: i32,
 }
 
-/// What there is to read.
+/// What a reader of notifications gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// One notification, in the order in which they came.

@@ -14,13 +14,13 @@ pub(crate) const SOCKET_DIRECTORIES: [&str; 3] = ["/var/run/postgresql", "/run/p
 pub enum Host {
     /// None was: the server of this machine.
     Local,
-    /// A name or an address.
+    /// The name of a host, or its address as text.
     Tcp(String),
     /// The directory of a Unix socket.
     Unix(PathBuf),
 }
 
-/// A place to connect to.
+/// One place to connect to, of those that a connection string names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The host as it was given (`host`); [`Host::Local`] also where only an address was.

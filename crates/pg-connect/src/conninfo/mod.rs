@@ -44,9 +44,9 @@ pub enum SessionAttrs {
     Any,
     /// One where sessions may write by default.
     ReadWrite,
-    /// One where they may not.
+    /// One where sessions may not write by default.
     ReadOnly,
-    /// One that is no standby.
+    /// One that is no standby (not in recovery).
     Primary,
     /// One that is a standby (in recovery).
     Standby,
@@ -64,7 +64,7 @@ impl SessionAttrs {
         ("prefer-standby", Self::PreferStandby),
     ];
 
-    /// Its word in `target_session_attrs`.
+    /// The word for it in `target_session_attrs`.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, attrs)| *attrs == self).map_or("", |(word, _)| word)
@@ -130,14 +130,14 @@ impl ConnInfo {
         info
     }
 
-    /// The same with another `application_name`.
+    /// The same settings with another `application_name`.
     #[must_use]
     pub fn with_application_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.application_name);
         self
     }
 
-    /// The same with another database.
+    /// The same settings for another database of the same server.
     #[must_use]
     pub fn with_dbname(mut self, name: &str) -> Self {
         name.clone_into(&mut self.dbname);

@@ -37,7 +37,7 @@ pub struct Sources<'a> {
     pub flags: Flags,
     /// Whether the flags override the target.
     pub flags_first: bool,
-    /// Looks up an environment variable.
+    /// Looks up an environment variable; none where it is not set.
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The home directory, for the password file.
     pub home: Option<PathBuf>,

@@ -45,7 +45,7 @@ const MODES: [(&str, SslMode); 6] = [
 ];
 
 impl SslMode {
-    /// Its word in `sslmode`.
+    /// The word for it in `sslmode`.
     #[must_use]
     pub fn word(self) -> &'static str {
         MODES.iter().find(|(_, mode)| *mode == self).map_or("", |(word, _)| word)
@@ -55,7 +55,7 @@ impl SslMode {
 /// How TLS begins (`sslnegotiation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Negotiation {
-    /// The server is asked first.
+    /// The server is asked whether it has TLS, and answers with a byte (`SSLRequest`).
     Postgres,
     /// At once, as PostgreSQL 17 understands.
     Direct,
@@ -68,7 +68,7 @@ pub(crate) enum CertMode {
     Disable,
     /// When the server asks and there is one.
     Allow,
-    /// The server must ask.
+    /// It must be shown: the server has to ask for it.
     Require,
 }
 
@@ -183,7 +183,7 @@ impl TlsOptions {
         }
     }
 
-    /// The list of revoked certificates.
+    /// The file of revoked certificates (`sslcrl`); none where only a directory was named, or no home is known.
     pub(crate) fn crl_file(&self) -> Option<PathBuf> {
         // As in libpq the default counts only where no directory was named.
         match (&self.crl, &self.crl_dir) {
@@ -198,7 +198,8 @@ impl TlsOptions {
         self.cert.clone().or_else(|| self.default_file("postgresql.crt"))
     }
 
-    /// The key of our certificate.
+    /// The file of the key of our certificate (`sslkey`); none where neither that nor the home directory is
+    /// known.
     pub(crate) fn key_file(&self) -> Option<PathBuf> {
         self.key.clone().or_else(|| self.default_file("postgresql.key"))
     }

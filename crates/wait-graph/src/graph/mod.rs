@@ -68,7 +68,7 @@ pub struct Answer {
 /// What the graph is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    /// All rows of `pg_locks`.
+    /// All rows of one scan of `pg_locks`, in any order.
     pub locks: &'a [Lock],
     /// Rows of `pg_stat_activity`, of which only `leader_pid` counts: it puts processes into lock groups.
     pub backends: &'a [Backend],
@@ -104,7 +104,7 @@ pub struct Waiter {
     pub party: Party,
     /// The process that waits: the leader of its group, or one of its parallel workers.
     pub pid: i32,
-    /// The mode it asks for.
+    /// The mode that it asks for.
     pub mode: LockMode,
     /// `pg_locks.waitstart`: since when; none in the first moment of a wait.
     pub wait_start: Option<Timestamp>,
@@ -123,7 +123,7 @@ pub enum EdgeKind {
     Queue,
 }
 
-/// One group waits for another.
+/// One group waits for another, in one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Edge {
     /// The group that waits.
@@ -172,7 +172,7 @@ pub struct TreeNode {
     pub cycle: Option<usize>,
 }
 
-/// The graph as a forest.
+/// The graph as a forest: each waiting party below one of those that block it.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
     /// All nodes; the other fields name them by their index in here.
@@ -193,7 +193,7 @@ pub struct WaitGraph {
     /// Groups that wait for each other: a deadlock, until the server breaks it. In each, and among them, the longest
     /// wait comes first. Waiters of a queue that stand between two members of a cycle are members, too.
     pub cycles: Vec<Vec<Party>>,
-    /// The same as a forest.
+    /// The same as a forest, for showing it.
     pub tree: Tree,
     /// Number of lock groups that wait, each counted once.
     pub waiting: u32,
