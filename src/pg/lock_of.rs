@@ -19,7 +19,7 @@ pub enum LookError {
     /// The server refused, or the connection failed; in one line.
     #[error("{0}")]
     Server(String),
-    /// No answer came within [`PATIENCE`].
+    /// No answer came within five seconds.
     #[error("the server did not say within 5 seconds which relations these are")]
     Time,
 }

@@ -159,7 +159,7 @@ impl LockTag {
         Self { head: (locktype as u16) << 10, words: [0; 3], short: 0 }
     }
 
-    /// The type, `pg_locks.locktype`.
+    /// The type of the lock, `pg_locks.locktype`.
     #[must_use]
     pub fn locktype(&self) -> LockType {
         LockType::ALL.get(usize::from(self.head >> 10)).copied().unwrap_or(LockType::Other)

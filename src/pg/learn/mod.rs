@@ -60,7 +60,7 @@ pub enum LearnError {
         /// The type that it was read as, in words.
         wanted: &'static str,
     },
-    /// No answer came within [`TIMEOUT`].
+    /// No answer came within 1.5 s.
     #[error("no answer within {} s", TIMEOUT.as_secs_f64())]
     Silent,
 }
