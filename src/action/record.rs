@@ -12,7 +12,7 @@ use crate::text::one_line;
 pub struct Asked<'a> {
     /// The command that it is a part of.
     pub command: &'a ActionCommand,
-    /// The target.
+    /// The target that is asked about.
     pub target: &'a Target,
     /// What is sent, in short: `pg_terminate_backend(4312)` and under which conditions. No secret is in it.
     pub statement: &'a str,
@@ -51,12 +51,12 @@ pub trait Record: Send + Sync + 'static {
     }
 }
 
-/// The record of one command.
+/// What is put on record of one command, and what its targets came to so far.
 pub(super) struct Recorder<'a, R> {
     record: &'a R,
-    /// The command.
+    /// The command that is being carried out.
     pub(super) command: &'a ActionCommand,
-    /// What went wrong beside it.
+    /// What went wrong beside the record, in lines for people.
     pub(super) notes: Vec<String>,
     /// For how many targets it is known what came of them.
     done: usize,
@@ -83,7 +83,7 @@ impl<'a, R: Record> Recorder<'a, R> {
         noted.map_err(|error| format!("not asked, since that could not be put on record: {error}"))
     }
 
-    /// Notes what came of it.
+    /// Puts on record what came of a target, and counts it as done.
     pub(super) async fn told(
         &mut self,
         client: Option<&Client>,

@@ -26,7 +26,7 @@ pub(super) struct Table {
     name: String,
     is_partitioned: bool,
     has_audit: bool,
-    /// Its schema and its columns.
+    /// The schema and the columns of the table.
     found: FoundTable,
 }
 
@@ -93,7 +93,7 @@ fn sql_of(is: &Is) -> String {
 }
 
 impl Table {
-    /// Looks it up.
+    /// Looks the table up by its OID; the error says what came of the command and why.
     pub(super) async fn find(
         client: &Client,
         oid: u32,
@@ -203,7 +203,7 @@ fn quoted(name: &str) -> String {
 /// A row, and what has to be true of it.
 pub(super) struct Row<'a> {
     pub(super) table: &'a Table,
-    /// Which row `t`.
+    /// The condition by which `t` is the row: its primary key.
     pub(super) id: String,
     pub(super) conditions: Vec<Condition>,
 }
@@ -217,7 +217,7 @@ pub(super) struct Answer {
     /// A word of a function that does it.
     outcome: Option<String>,
     detail: Option<String>,
-    /// Somebody works on it.
+    /// Whether somebody has the row locked, and so works on it.
     pub(super) is_busy: bool,
 }
 

@@ -38,7 +38,7 @@ const SERIES_MINUTES: u32 = 15;
 #[derive(Debug)]
 pub struct Digest {
     thresholds: Thresholds,
-    /// What could not be learned.
+    /// What could not be learned of lock names, in lines.
     notes: Arc<[Text]>,
     past: Past,
     /// None where what changed is known already.
@@ -169,13 +169,13 @@ impl Digest {
         }
     }
 
-    /// The last view.
+    /// The view that was published last.
     #[must_use]
     pub fn view(&self) -> Arc<View> {
         Arc::clone(&self.view)
     }
 
-    /// The last snapshot.
+    /// The snapshot of the last view; none before the first.
     #[must_use]
     pub fn snapshot(&self) -> Option<&Snapshot> {
         self.view.snapshot.as_deref()

@@ -52,7 +52,7 @@ impl EventSender {
         (Self { sender }, Reader { receiver })
     }
 
-    /// Tells of an event.
+    /// Has the event shown beside those of the poll.
     pub fn tell(&self, told: Told) {
         // Without a feed there is nobody to show it to.
         let _ = self.sender.send(Entry { told, when: clock::monotonic() });

@@ -19,23 +19,24 @@ pub(super) struct Journal {
     /// What could not be read, and why.
     unread: BTreeMap<String, String>,
     slowed: Option<Slowed>,
-    /// The session that polls.
+    /// The process id of the session that polls; none before it was told.
     session: Option<i32>,
 }
 
 impl Journal {
-    /// A connection stands.
+    /// Tells that a connection stands, and after how long.
     pub(super) fn connected(&mut self, target: &str, took: Duration) {
         self.session = None;
         info!("connected to {target} in {}", ms(took));
     }
 
-    /// An attempt to connect failed.
+    /// Tells why an attempt to connect failed, and when the next one comes.
     pub(super) fn not_connected(why: &str, again: Duration) {
         warn!("no connection: {why}; next attempt in {}", ms(again));
     }
 
-    /// A poll was answered.
+    /// Tells what is new of a poll that was answered: a slow answer, another session, sections that cannot be
+    /// read.
     pub(super) fn polled(&mut self, snapshot: &Snapshot, took: Duration, interval: Duration) {
         if took > SLOW.max(interval) {
             warn!("a poll took {}", ms(took));
@@ -64,7 +65,7 @@ impl Journal {
         }
     }
 
-    /// A poll failed.
+    /// Tells why a poll failed, and after how long.
     pub(super) fn failed(why: &str, took: Duration) {
         warn!("a poll failed after {}: {why}", ms(took));
     }

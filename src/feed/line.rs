@@ -10,11 +10,11 @@ use crate::pg::poll::Session;
 /// A connection and the process that serves it.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// The connection.
+    /// The connection, shared by all who use it.
     pub client: Arc<Client>,
     /// The process; none where it does not say, or is another one each time.
     pub pid: Option<i32>,
-    /// What is in between.
+    /// Whether a pooler is in between, and in which mode.
     pub pooling: Pooling,
 }
 

@@ -19,12 +19,12 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait for a sign of life of one. Names of locks may be read on it just then, in statements of 1.5 s at most.
 const ANSWER: Duration = Duration::from_secs(4);
 
-/// Both connections.
+/// The connections that actions may use, the one after the other.
 #[derive(Debug, Clone)]
 pub struct Lines {
-    /// The one that is there for this.
+    /// The connection that is kept open for actions.
     pub spare: Arc<Spare>,
-    /// The poll's.
+    /// The connection of the poll, for when the other is not to be had; none where it may not be used.
     pub poll: watch::Receiver<Option<Line>>,
 }
 

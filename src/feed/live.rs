@@ -26,16 +26,16 @@ use crate::redis::RedisState;
 use pg_connect::Backoff;
 use pg_connect::conninfo::ConnInfo;
 
-/// How to poll.
+/// What is polled, how far, and what is made of it.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Whose views these are.
+    /// The server that the views are of.
     pub target: TargetId,
     /// How far a poll may go.
     pub limits: Limits,
-    /// Limits of the findings.
+    /// From which values on the findings speak.
     pub thresholds: Thresholds,
-    /// Names of advisory keys.
+    /// Names of advisory keys, from the config.
     pub lock_names: LockNames,
     /// More of them, as they are learned.
     pub learned: Option<watch::Receiver<Learned>>,
@@ -50,13 +50,13 @@ pub struct Settings {
 /// What the screen asks of the poll. The newest word holds, and none is lost while the server does not answer.
 #[derive(Debug, Clone)]
 pub struct PollControl {
-    /// How often to poll.
+    /// The pause from one poll to the next.
     pub interval: watch::Receiver<Duration>,
     /// What somebody looks at of the job systems of others.
     pub shown: watch::Receiver<Parts>,
     /// Which blockers are expected; none where that stays as the settings say.
     pub expected: Option<watch::Receiver<Arc<[ExpectedBlocker]>>>,
-    /// Poll now.
+    /// Has the next poll made at once.
     pub refresh: Arc<Notify>,
 }
 
@@ -90,13 +90,13 @@ impl PollControl {
 enum Wake {
     /// The next poll is due, or wanted.
     Due,
-    /// The connection is lost.
+    /// The connection is lost, for this reason.
     Lost(PollError),
-    /// Nobody listens any more.
+    /// Nobody reads the views any more.
     Alone,
 }
 
-/// A poll that is connected.
+/// A connected server that is polled, with the views that are made of it.
 #[derive(Debug)]
 pub struct Live {
     info: ConnInfo,
@@ -250,7 +250,7 @@ impl Live {
         telling(digest, told, views, poll).await
     }
 
-    /// Hands the last look over.
+    /// Hands the last look over to the history or the recorder.
     fn keep_look(&mut self) {
         if let Some(keeper) = &self.keeper {
             let past = std::mem::replace(&mut self.past, self.digest.past());

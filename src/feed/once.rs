@@ -21,13 +21,13 @@ const LEARNING: Duration = Duration::from_secs(2);
 /// Longest wait for the job systems of others.
 const ADAPTERS: Duration = Duration::from_secs(5);
 
-/// No snapshot.
+/// Why there is no snapshot of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum OnceError {
-    /// No session.
+    /// The session with the server could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// No answer.
+    /// A poll of the session was not answered.
     #[error(transparent)]
     Poll(#[from] PollError),
 }

@@ -34,23 +34,23 @@ const DAMAGED: usize = 300;
 /// Why there is nothing to replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// It cannot be read.
+    /// The file or folder cannot be read.
     #[error("{path}: {error}")]
     Io {
-        /// The file.
+        /// The path of the file, as it was given.
         path: String,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
     /// It is something else, or of a later release.
     #[error("{path}: {error}")]
     Record {
-        /// The file.
+        /// The path of the file, as it was given.
         path: String,
-        /// Why.
+        /// What is wrong with its records.
         error: RecordError,
     },
-    /// There is none in it.
+    /// The file or folder of this name has no recording in it.
     #[error("{0}: there is no recording")]
     Nothing(String),
 }
@@ -482,13 +482,13 @@ pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<
     Ok(history)
 }
 
-/// Where a replay stands.
+/// Which look a replay shows, and how it goes on.
 struct Player {
     /// The number of the look that is shown.
     shown: u64,
     /// So many times as fast as it was; none for standing still.
     speed: Option<f64>,
-    /// Goes on with what comes.
+    /// Whether it shows each look that is added to the file.
     follow: bool,
 }
 

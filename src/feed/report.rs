@@ -32,7 +32,7 @@ use tasks::Tasks;
 
 pub use log::add_log;
 
-/// Columns of the time line.
+/// Columns that the time line has at most.
 const COLUMNS: usize = 240;
 
 /// The sign of an operator's words.
@@ -76,7 +76,7 @@ pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range
 /// Reads what was counted, or counts where that was not kept.
 #[derive(Debug, Default)]
 struct Reader {
-    /// Looks were counted anew.
+    /// What was counted anew, for the looks whose records have no counts.
     anew: Option<Recount>,
 }
 
@@ -189,7 +189,7 @@ fn fill(columns: &mut [Column], holes: &[Hole]) {
     }
 }
 
-/// Times in which nobody looked.
+/// The times between two looks that are longer than a few polls would be.
 fn holes(looks: &[Timestamp], refresh: f64) -> Vec<Hole> {
     let pairs = looks.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
     let is_long =
@@ -290,7 +290,7 @@ fn in_words(view: &View) -> Vec<Why> {
     said.filter(|why| !why.said.is_empty()).collect()
 }
 
-/// `4410 deploy@ci`
+/// The process id and who that is, such as `4410 deploy@ci`.
 fn who(view: &View, party: Party) -> String {
     let backend = view.snapshot.as_deref().and_then(|snapshot| view.index.backend(snapshot, party.pid()));
     match backend.map(crate::model::words::who).filter(|who| !who.is_empty()) {
@@ -299,7 +299,7 @@ fn who(view: &View, party: Party) -> String {
     }
 }
 
-/// `PostgreSQL 17.2 primary`
+/// Version, role and database of the server: `PostgreSQL 17.2 primary, database shop`.
 fn server_words(server: &Server) -> String {
     let role = if server.in_recovery { "standby" } else { "primary" };
     format!("PostgreSQL {} {role}, database {}", one_line(&server.version), one_line(&server.database))

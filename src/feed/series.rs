@@ -19,7 +19,7 @@ pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32)
     Series { samples, waiting_since }
 }
 
-/// When the longest wait began.
+/// When the longest wait began; none where nobody waits.
 fn began(graph: &WaitGraph) -> Option<Timestamp> {
     graph.queues.iter().flat_map(|queue| &queue.waiters).filter_map(|waiter| waiter.wait_start).min()
 }

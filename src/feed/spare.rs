@@ -25,7 +25,7 @@ const LASTING: Duration = Duration::from_secs(10);
 /// How long to wait for an answer that any server has at once.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the keeper has.
+/// The connection, or why there is none; none before the first attempt.
 type Slot = Option<Result<Line, String>>;
 
 /// Keeps a connection open, and opens it again when it is lost.

@@ -69,7 +69,7 @@ impl Renewal {
         })
     }
 
-    /// Somebody looks now.
+    /// A look begins now: it is due again after [`RENEW`], unless it fails.
     pub(super) fn begin(&mut self) {
         *self = Self { looked: Some(clock::monotonic()), has_failed: false };
     }

@@ -13,13 +13,13 @@ use pg_connect::message;
 /// Longest wait for an answer; the server ends its statement before that.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// No answer.
+/// Why it is not known what the relations are.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
-    /// The server's word.
+    /// The server refused, or the connection failed; in one line.
     #[error("{0}")]
     Server(String),
-    /// None at all.
+    /// No answer came within five seconds.
     #[error("the server did not say within 5 seconds which relations these are")]
     Time,
 }

@@ -12,7 +12,7 @@ pub enum SectionError {
     /// The server refused, or the connection broke.
     #[error("{}", reason(.0))]
     Server(#[from] tokio_postgres::Error),
-    /// The answer made no sense.
+    /// The answer is not what the protocol promises.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }

@@ -26,17 +26,18 @@ const LOCKS_NARROW: &str = include_str!("../../assets/sql/locks_narrow.sql");
 const QUIET: &str = include_str!("../../assets/sql/quiet.sql");
 /// The same where nothing is known: it reads nothing, so that locks are there also where sessions may not be read.
 const NOBODY: &str = "SELECT NULL::pg_catalog.int4 AS signed, NULL::pg_catalog.int4 AS pid WHERE false";
-/// `pg_stat_activity`.
+/// `pg_stat_activity`: the groups of sessions in which something has changed since the last poll.
 pub(super) const BACKENDS: &str = include_str!("../../assets/sql/backends.sql");
-/// `pg_prepared_xacts`.
+/// `pg_prepared_xacts`: all prepared transactions, with the OIDs of owner and database.
 pub(super) const PREPARED: &str = include_str!("../../assets/sql/prepared.sql");
-/// Names of databases.
+/// Names and encodings of all databases, by OID.
 pub(super) const DATABASES: &str = include_str!("../../assets/sql/databases.sql");
-/// Names of roles.
+/// Names of all roles, by OID.
 pub(super) const ROLES: &str = include_str!("../../assets/sql/roles.sql");
 /// What the role may do and see.
 pub(super) const RIGHTS: &str = include_str!("../../assets/sql/rights.sql");
-/// Names of relations.
+/// Names of these relations, which are of the session's database or shared; with the schema off the search
+/// path.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
 /// The relations that a statement names.
@@ -53,7 +54,8 @@ pub(super) const ADAPTERS_FRAME: &str = include_str!("../../assets/sql/adapters_
 pub(super) const ADAPTERS_NAMED: &str = include_str!("../../assets/sql/adapters_named.sql");
 /// Foreign keys of the tables that an action writes.
 pub(super) const ADAPTERS_KEYS: &str = include_str!("../../assets/sql/adapters_keys.sql");
-/// How large those are.
+/// How many rows the relations of an adapter's queries have, by the planner's statistics, and which indexes
+/// are partial.
 pub(super) const ADAPTERS_SIZES: &str = include_str!("../../assets/sql/adapters_sizes.sql");
 
 /// What the statement is called that guards a table before it is read.
@@ -105,20 +107,20 @@ const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
 pub(super) const LEARN_FRAME: &str = include_str!("../../assets/sql/learn/frame.sql");
 /// Which of the tables below there are, and where.
 pub(super) const LEARN_TABLES: &str = include_str!("../../assets/sql/learn/tables.sql");
-/// Keys of `pg_partman`.
+/// The key that `pg_partman` locks for its maintenance, in the form `(key, name)`.
 pub(super) const LEARN_PG_PARTMAN: &str = include_str!("../../assets/sql/learn/pg_partman.sql");
-/// Keys of pgmq.
+/// Keys of pgmq's queues, from its table `meta`.
 pub(super) const LEARN_PGMQ: &str = include_str!("../../assets/sql/learn/pgmq.sql");
-/// Keys of `GoodJob`'s jobs.
+/// Keys of `GoodJob`'s jobs, by the ids of their rows.
 pub(super) const LEARN_GOOD_JOBS: &str = include_str!("../../assets/sql/learn/good_jobs.sql");
-/// The same by another id.
+/// Keys of `GoodJob`'s jobs, by the ids of Active Job.
 pub(super) const LEARN_GOOD_JOBS_ACTIVE: &str = include_str!("../../assets/sql/learn/good_jobs_active.sql");
-/// Keys of `GoodJob`'s processes.
+/// Keys of `GoodJob`'s processes, from its table `good_job_processes`.
 pub(super) const LEARN_GOOD_JOB_PROCESSES: &str =
     include_str!("../../assets/sql/learn/good_job_processes.sql");
-/// Keys of Que.
+/// Keys of Que's jobs, from its table `que_jobs`.
 pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql");
-/// Keys of Terraform.
+/// Keys of Terraform's states, from its table `states`.
 pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
 /// For a connection that asks nothing about other databases: the server's words arrive in UTF-8 wherever it can convert them.

@@ -8,12 +8,12 @@ use locktop_locks::redis::Reply;
 /// Bytes of a string that are read.
 pub(super) const LONGEST_VALUE: usize = 1024;
 
-/// What `TYPE` says.
+/// The type of a key, as `TYPE` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A string.
+    /// A string, as a lock by `SET key value NX PX` has.
     Text,
-    /// A hash.
+    /// A hash, as a lock of Redisson has.
     Hash,
     /// A list, a set, a stream, a module's type.
     Other(String),

@@ -29,13 +29,13 @@ const HASH: &str = "\
 pub enum Unlock {
     /// It was what was shown, and is deleted.
     Freed,
-    /// There was nothing any more.
+    /// The key was not there any more.
     Gone,
     /// It is another's by now, or was renewed with another count: nothing was deleted.
     Changed,
     /// What was shown is not all of the value, or no lock: nothing was asked.
     NotComparable,
-    /// Not known.
+    /// What became of it is not known: the server refused or did not answer.
     Failed(RedisFault),
 }
 

@@ -15,9 +15,9 @@ const LONGEST_KEY: usize = 1024;
 pub(super) struct Limits {
     /// Keys that the server looks at in one step (`COUNT`): it does nothing else meanwhile.
     pub(super) step: u64,
-    /// Steps.
+    /// Steps that one look takes at most.
     pub(super) steps: u32,
-    /// Time for all of them.
+    /// Time for all steps of one look together.
     pub(super) time: Duration,
 }
 

@@ -21,7 +21,7 @@ use locktop_locks::redis::Connection;
 use locktop_locks::redis::RedisFault;
 use locktop_locks::redis::RedisUrl;
 
-/// How to read.
+/// Which keys are read as locks, how often, and how much of a server's time that may take.
 #[derive(Debug, Clone)]
 pub struct RedisOptions {
     /// Which keys are locks, as a glob of Redis.
@@ -51,7 +51,7 @@ impl Default for RedisOptions {
     }
 }
 
-/// What the last round found.
+/// What the last round over all servers found.
 #[derive(Debug, Clone, Default)]
 pub struct RedisState {
     /// Number of the round, from 1 on; 0 before the first.
@@ -150,14 +150,14 @@ impl Round {
     }
 }
 
-/// One server.
+/// One server, with its connection and how far its keys have been looked through.
 #[derive(Debug)]
 struct Member {
     server: RedisUrl,
     /// Or why there is none.
     connection: Result<Connection, Option<RedisFault>>,
     cursor: Cursor,
-    /// Failures since the last answer.
+    /// Failures in a row since the last answer.
     failures: u32,
     /// When it may be tried again.
     again: Instant,

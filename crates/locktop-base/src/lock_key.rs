@@ -3,9 +3,9 @@
 /// The key of an advisory lock. The two kinds are different key spaces: a lock on one never meets the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockKey {
-    /// `pg_advisory_lock(bigint)`.
+    /// The key of `pg_advisory_lock(bigint)` and its like.
     Bigint(i64),
-    /// `pg_advisory_lock(int, int)`.
+    /// The keys of `pg_advisory_lock(int, int)` and its like.
     Pair(i32, i32),
 }
 

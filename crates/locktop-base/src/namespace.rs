@@ -1,16 +1,16 @@
 //! Advisory keys that carry an id: the namespace in the top 16 bits, the id in the low 48.
 
-/// Scheduled tasks ("LT").
+/// Scheduled tasks ("LT"); the id is `scheduled_tasks.id`.
 pub const TASKS: u16 = 0x4C54;
 /// The sessions that run statements of tasks ("LW").
 const STATEMENTS: u16 = 0x4C57;
 /// The sessions that run statements of items of the work queue ("LX").
 const ITEM_STATEMENTS: u16 = 0x4C58;
-/// Items of the work queue ("LQ").
+/// Items of the work queue ("LQ"); the id is `task_queue.id`.
 pub const QUEUE: u16 = 0x4C51;
 /// Names of workers ("LN"): not an id, but a hash of the schema and the name.
 pub const WORKERS: u16 = 0x4C4E;
-/// Id generators ("LI").
+/// Id generators ("LI"); the id is `id_generator.worker_id`.
 pub const GENERATORS: u16 = 0x4C49;
 
 /// The largest id that a key has room for.

@@ -18,35 +18,36 @@ pub enum CallError {
     /// The server has no such function, or not in this schema.
     #[error("the schema {schema} has no {what}: \"locktop schema install\" makes it ({message})")]
     NotInstalled {
-        /// The schema, in quotes.
+        /// The name of the schema, in double quotes.
         schema: String,
-        /// The function or table.
+        /// The name of the function or table, without its schema.
         what: &'static str,
-        /// The server's words.
+        /// The server's error message, in one line of at most 300 characters.
         message: String,
     },
     /// The server refuses, and did nothing.
     #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
     Server {
-        /// The function or table.
+        /// The name of the function or table, without its schema.
         what: &'static str,
-        /// The server's code, five characters.
+        /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
         sqlstate: String,
-        /// The server's words, in one line.
+        /// The server's error message, in one line of at most 300 characters.
         message: String,
     },
     /// The connection failed, or what came over it was not what was asked for. Whether the call was done is not known.
     #[error("the connection failed in {what}: {reason}")]
     Lost {
-        /// The function or table.
+        /// The name of the function or table, without its schema.
         what: &'static str,
-        /// What is known.
+        /// What the client library says of the broken connection or the unexpected answer.
         reason: String,
     },
 }
 
 impl CallError {
-    /// The server's code, where it refused.
+    /// The SQLSTATE of a call that the server refused; none for a function that is not installed or a lost
+    /// connection.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&str> {
         match self {

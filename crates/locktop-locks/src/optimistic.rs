@@ -31,7 +31,7 @@ use tokio_postgres::types::Type;
 use super::call::{CallError, column, row, rows};
 use crate::SchemaName;
 
-/// Money, in hundredths.
+/// An amount of money in hundredths; displayed with two decimals, as `numeric` is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cents(pub i64);
 
@@ -45,23 +45,24 @@ impl std::fmt::Display for Cents {
 /// An account as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The key.
+    /// `accounts.id`, the primary key.
     pub id: i32,
-    /// Whose it is.
+    /// `accounts.username`: the name of its owner, none where the column is NULL.
     pub username: Option<String>,
-    /// Never below 0.
+    /// `accounts.balance`, which a CHECK of the table keeps from going below 0.
     pub balance: Cents,
-    /// Grows with every change.
+    /// `accounts.version`: grows with every change, so a write can tell that nothing has changed since the
+    /// read.
     pub version: i32,
 }
 
-/// Why no money was moved.
+/// Why no money was moved: nothing was changed, unless the connection was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// One of the two is not there.
+    /// One of the two accounts does not exist; in the server's words (SQLSTATE `P0002`).
     #[error("{0}")]
     NoAccount(String),
-    /// There is not enough.
+    /// The balance of the paying account is too low; in the server's words (SQLSTATE `23514`).
     #[error("{0}")]
     Insufficient(String),
     /// Each attempt lost to somebody else.
@@ -69,11 +70,11 @@ pub enum TransferError {
         "gave up the transfer from account {from} to {to} after {attempts} attempts: others changed them each time"
     )]
     GaveUp {
-        /// Who pays.
+        /// `accounts.id` of the one that pays.
         from: i32,
-        /// Who gets it.
+        /// `accounts.id` of the one that is paid.
         to: i32,
-        /// How often it was tried.
+        /// Attempts that were made, each of which found another version than it had read.
         attempts: i32,
     },
     /// Anything else, an amount that is none included.
@@ -103,10 +104,10 @@ impl From<CallError> for TransferError {
     }
 }
 
-/// The accounts of a schema.
+/// The table `accounts` of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Accounts {
-    /// Where the table is.
+    /// The schema that the table is in.
     pub schema: SchemaName,
 }
 

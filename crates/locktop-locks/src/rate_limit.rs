@@ -35,11 +35,11 @@ pub struct RateLimit {
     pub max_requests: i32,
     /// The length of a window, at least 1.
     pub window_seconds: i32,
-    /// Where the table is.
+    /// The schema that the table is in.
     pub schema: SchemaName,
 }
 
-/// What came of a request.
+/// Whether a request was let through, and how full its window is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// Whether it was let through, and counted.

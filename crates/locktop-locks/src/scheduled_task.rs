@@ -47,21 +47,21 @@ use crate::SchemaName;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "its key is held until it is finished or given back, or the session ends"]
 pub struct Execution {
-    /// Its row in `task_execution_log`.
+    /// `task_execution_log.id`: its row in the log.
     pub id: i64,
-    /// The task.
+    /// `scheduled_tasks.id` of the task that is executed.
     pub task_id: i32,
-    /// What the task is called.
+    /// `scheduled_tasks.task_name`, which no other task of the schema has.
     pub name: String,
-    /// What kind of work it is.
+    /// `scheduled_tasks.task_type`: the kind of work, by which a worker chooses what to do.
     pub kind: String,
-    /// JSON, as the server writes it.
+    /// `scheduled_tasks.payload`: JSON, as the server writes it; none where it is NULL.
     pub json: Option<String>,
-    /// Who took it.
+    /// The name of the worker that took it (`worker_id`).
     pub worker: String,
     /// From 1, since the task last completed or was given up.
     pub attempt: i32,
-    /// How often it may be tried.
+    /// Attempts that it has altogether; after the last one that fails its schedule counts again.
     pub max_attempts: i32,
     /// How long it may take; past it, it is slow.
     pub timeout: Duration,
@@ -79,10 +79,10 @@ impl Execution {
     }
 }
 
-/// The tasks of a schema.
+/// The scheduled tasks of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScheduledTasks {
-    /// Where the tables are.
+    /// The schema that the tables are in.
     pub schema: SchemaName,
 }
 

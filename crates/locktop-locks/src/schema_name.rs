@@ -10,13 +10,13 @@ pub struct SchemaName(String);
 /// A name that no schema of ours can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing.
+    /// The name has no characters.
     #[error("a schema's name is not empty")]
     Empty,
     /// Longer than the server keeps (`NAMEDATALEN`).
     #[error("a schema's name has at most 63 bytes; this one has {0}")]
     TooLong(usize),
-    /// Of the server's own.
+    /// One of the server's own: `pg_…` or `information_schema`.
     #[error("schemas named pg_… and information_schema are the server's own")]
     Reserved,
     /// With something in it that the scripts cannot carry.
@@ -45,7 +45,7 @@ impl SchemaName {
         Ok(Self(name.to_owned()))
     }
 
-    /// The bare name.
+    /// The name as the catalog has it, without quotes.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -49,7 +49,7 @@ impl Snowflake {
         EPOCH + Duration::from_millis((self.0 >> 22).unsigned_abs())
     }
 
-    /// Who made it.
+    /// The number of the worker that made it, 0 to [`LAST_WORKER`].
     #[must_use]
     pub fn worker(self) -> u16 {
         u16::try_from(self.0 >> 12 & 1023).unwrap_or_default()
@@ -62,28 +62,28 @@ impl Snowflake {
     }
 }
 
-/// Why there is no id.
+/// Why no id came back.
 #[derive(Debug, thiserror::Error)]
 pub enum SnowflakeError {
-    /// More than 10 bits.
+    /// A number of a worker above [`LAST_WORKER`]: it has 10 bits of an id.
     #[error("worker {0} is outside 0 to {LAST_WORKER}")]
     Worker(u16),
-    /// [`Generator::register`] makes it known.
+    /// No generator is registered for this worker: [`Generator::register`] does that.
     #[error("there is no id generator for worker {0}: register it first")]
     Unknown(u16),
     /// The server's clock went back by too much.
     #[error("{0}: set it right, or use another worker until it has caught up")]
     ClockBehind(String),
-    /// Anything else.
+    /// The function is not installed, the server refuses for another reason, or the connection failed.
     #[error(transparent)]
     Call(#[from] CallError),
 }
 
-/// A worker that makes ids.
+/// A worker that makes ids; one number is to be used by one session at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generator {
     worker: u16,
-    /// Where the table is.
+    /// The schema that the table of generators is in.
     pub schema: SchemaName,
 }
 
@@ -99,7 +99,7 @@ impl Generator {
         Ok(Self { worker, schema: SchemaName::default() })
     }
 
-    /// Its number.
+    /// The worker's number, 0 to [`LAST_WORKER`].
     #[must_use]
     pub fn worker(&self) -> u16 {
         self.worker

@@ -49,19 +49,19 @@ pub const CHANNEL: &str = "locktop_queue";
 /// An item that this session has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The key.
+    /// `task_queue.id`, the primary key.
     pub id: i64,
-    /// What it is.
+    /// `task_queue.task_name`: the kind of work; none where it is NULL.
     pub name: Option<String>,
-    /// JSON, as the server writes it.
+    /// `task_queue.payload`: JSON, as the server writes it; none where it is NULL.
     pub json: Option<String>,
-    /// Who claimed it.
+    /// The name of the worker that claimed it (`worker_id`).
     pub worker: String,
-    /// From 1.
+    /// Which attempt this is, from 1.
     pub attempt: i32,
-    /// How often it may be tried.
+    /// Attempts that it has altogether; after the last one that fails it is set aside.
     pub max_attempts: i32,
-    /// When this attempt began.
+    /// When this attempt began; none where the server has no time for it.
     pub started_at: Option<Timestamp>,
 }
 
@@ -75,10 +75,10 @@ impl Item {
     }
 }
 
-/// How an attempt ends.
+/// How an attempt at an item ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It is done.
+    /// The work is done: the item's status becomes `completed`.
     Completed,
     /// It did not work, and is to be tried again after a pause, unless this was the last attempt. The pause is the item's `retry_delay`,
     /// ten seconds unless it was added with another, and doubles with each further failure.
@@ -102,39 +102,39 @@ pub enum Settle {
 /// What became of an item that was to be taken from a session that is gone, or from nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
-    /// The item.
+    /// `task_queue.id` of the item.
     pub id: i64,
-    /// Who had it.
+    /// The name of the worker that had it; none where nobody did.
     pub worker: Option<String>,
-    /// Which attempt was lost.
+    /// Which attempt was lost; none where the item was in none.
     pub attempt: Option<i32>,
     /// What was done: `requeued`, `gave_up` or `set_aside`; or why not: `not_found`, `wrong_state`, `locked`, `held`, `unknown`.
     pub outcome: String,
-    /// What was seen.
+    /// Why, in a sentence of the server: the state it is in, whose session has it, what comes next.
     pub detail: String,
 }
 
-/// How many items there are.
+/// How many items there are in each state (the view `queue_depth`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
-    /// That nobody has, those included that are not due yet.
+    /// Items that nobody has, those included that are not due yet.
     pub pending: i64,
-    /// That somebody has.
+    /// Items that a session has, or had when it ended (`processing`).
     pub processing: i64,
-    /// That are done.
+    /// Items that were done and are still in the table.
     pub completed: i64,
-    /// That were set aside.
+    /// Items that failed for good or were set aside.
     pub failed: i64,
-    /// Since when the oldest waits that is due and that nobody has.
+    /// Since when the oldest item waits that is due and that nobody has; none when there is no such item.
     pub oldest_pending_at: Option<Timestamp>,
     /// Of the pending ones, those that are not due yet.
     pub resting: i64,
 }
 
-/// The queue of a schema.
+/// The work queue of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkQueue {
-    /// Where the table is.
+    /// The schema that the table is in.
     pub schema: SchemaName,
 }
 

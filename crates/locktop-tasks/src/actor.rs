@@ -5,7 +5,7 @@
 pub struct Actor {
     /// The command or the screen, such as `locktop recover`.
     pub tool: String,
-    /// The role of the connection.
+    /// The role that the connection logs in as.
     pub role: String,
     /// The user of the operating system; none where there is no name for it.
     pub os_user: Option<String>,

@@ -92,7 +92,7 @@ pub fn packed(expression: &str) -> String {
     format!("'{PACKED}' || getdatabaseencoding() || ' ' || {digits}")
 }
 
-/// The text of an answer.
+/// The text that a column made by [`packed`] brought, in its database's encoding; any other text as it is.
 pub(crate) fn unpacked(answer: &str) -> String {
     let digits = answer.strip_prefix(PACKED).and_then(|rest| rest.split_once(' '));
     match digits.and_then(|(encoding, digits)| Some((encoding, unhex(digits)?))) {

@@ -22,22 +22,22 @@ const STATEMENT_TIMEOUT: u32 = 8_000;
 /// After which a server that does not answer is given up.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether the transaction writes.
+/// Whether the transaction may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It reads.
+    /// The transaction is `READ ONLY`: the server refuses every write in it.
     ReadOnly,
-    /// It may write.
+    /// The transaction is `READ WRITE`: what it writes is committed with the message.
     ReadWrite,
 }
 
-/// Why there is no answer.
+/// Why a message was not answered, and whether something may have been done all the same.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
     /// The server refused, and the transaction was rolled back.
     #[error("{message} ({code})")]
     Refused {
-        /// The SQLSTATE.
+        /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
         code: String,
         /// Message, detail and hint in one line.
         message: String,
@@ -126,13 +126,13 @@ fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
 
 pub use crate::literal::{is, is_cut, note, packed, shown, text};
 
-/// A number or NULL.
+/// A number as SQL; NULL for none.
 #[must_use]
 pub fn number<T: std::fmt::Display>(value: Option<T>) -> String {
     value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
 }
 
-/// A moment or NULL.
+/// A time as a literal of `timestamptz`, to the microsecond; NULL for none.
 #[must_use]
 pub fn moment(value: Option<Timestamp>) -> String {
     let text = value.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));

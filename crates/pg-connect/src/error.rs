@@ -7,27 +7,27 @@ use super::secret::PasswordOrigin;
 /// A connection string, flag or variable that cannot be understood or followed. No password is ever in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnInfoError {
-    /// The string is malformed.
+    /// The string is neither a URI nor a list of key=value; with what is wrong with it.
     #[error("the connection string cannot be read: {0}")]
     Syntax(String),
     /// A key word that libpq does not have.
     #[error("unknown setting \"{key}\" in the connection string{}", did_you_mean(.hint.as_deref()))]
     Unknown {
-        /// The key word.
+        /// The key word as it was written.
         key: String,
-        /// The one that was probably meant.
+        /// The key word that was probably meant; none where no other is like it.
         hint: Option<String>,
     },
     /// A value that the key word does not take.
     #[error("{key} is \"{value}\" (from {origin}): expected {expected}")]
     Invalid {
-        /// The key word.
+        /// The key word, as in libpq.
         key: &'static str,
-        /// Its value.
+        /// The value as it was given, in one line.
         value: String,
-        /// Who gave it.
+        /// What gave it: the connection string, a flag, an environment variable, or a service file.
         origin: String,
-        /// What it takes.
+        /// What the key word takes, in words.
         expected: &'static str,
     },
     /// A service that is in no service file, or whose file cannot be read.
@@ -36,22 +36,22 @@ pub enum ConnInfoError {
     /// A line of a service file. What it says is not repeated: it may be a password.
     #[error("{}, line {line}: {problem}", .file.display())]
     ServiceFile {
-        /// The file.
+        /// The service file that was read.
         file: PathBuf,
-        /// The line, the first is 1.
+        /// The number of the line in its file, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         problem: String,
     },
     /// Something libpq does and this does not: refused, since to ignore it would weaken what was asked.
     #[error("{setting} (from {origin}) is not supported, and is not ignored silently: leave it out")]
     Unsupported {
-        /// The setting.
+        /// The key word, or `key=value` where other values of it are accepted.
         setting: String,
-        /// Who gave it.
+        /// What gave it: the connection string, a flag, an environment variable, or a service file.
         origin: String,
     },
-    /// Anything else.
+    /// The system knows no name for the user who runs this, and none was given.
     #[error("{0}")]
     Other(String),
 }
@@ -66,13 +66,13 @@ pub enum ConnectError {
     /// No socket file where it was looked for.
     #[error("no server socket {}: is the server running on this machine, with its socket there? (-h names another host or directory)", .path.display())]
     NoSocket {
-        /// The socket.
+        /// The path of the socket that was looked for.
         path: PathBuf,
     },
     /// A socket file without its server.
     #[error("nobody listens on the server socket {}: is the server running?", .path.display())]
     DeadSocket {
-        /// The socket.
+        /// The path of the socket that nobody listens on.
         path: PathBuf,
     },
     /// None of the usual sockets, and nothing on localhost.
@@ -80,225 +80,227 @@ pub enum ConnectError {
         "no server found on this machine: no socket .s.PGSQL.{port} in {directories}, and {localhost} (-h and -p name another place)"
     )]
     NothingLocal {
-        /// The port.
+        /// The port, which is part of the name of a socket.
         port: u16,
-        /// Where sockets were looked for.
+        /// The usual directories of sockets, in which none was found; separated by commas.
         directories: String,
-        /// What came of localhost.
+        /// The error of the attempt on localhost that came after that.
         localhost: Box<ConnectError>,
     },
     /// The socket may not be used.
     #[error("no permission to use the server socket {}", .path.display())]
     SocketForbidden {
-        /// The socket.
+        /// The path of the socket, whose permissions or directory keep this user out.
         path: PathBuf,
     },
-    /// Nobody listens there.
+    /// Nobody listens on the port of that host (`ECONNREFUSED`).
     #[error(
         "connection to {place} refused: is the server running on host \"{host}\" and accepting connections on port {port}?"
     )]
     Refused {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// Its host.
+        /// The host as it was given.
         host: String,
-        /// Its port.
+        /// The port that was tried.
         port: u16,
     },
-    /// The name has no address.
+    /// The name of the host has no address, or the resolver did not answer in time.
     #[error("host \"{host}\" not found: {reason}")]
     UnknownHost {
-        /// The name.
+        /// The name that was looked up.
         host: String,
-        /// The resolver's word.
+        /// What the resolver said.
         reason: String,
     },
-    /// The network says no.
+    /// The system or the network reports an error on the way to the host.
     #[error("could not reach {place}: {reason}")]
     Unreachable {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// Why.
+        /// The error of the system, in one line.
         reason: String,
     },
-    /// No connection in time.
+    /// The network did not answer in time: no connection of TCP came about.
     #[error(
         "could not reach {place} within {seconds} s: is the host up, and does a firewall let port {port} through?"
     )]
     TimedOut {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// Its port.
+        /// The port that was tried, which a firewall may block.
         port: u16,
-        /// The limit.
+        /// The time limit of the attempt, in seconds (`connect_timeout`).
         seconds: u64,
     },
-    /// Connected, and then nothing.
+    /// A connection came about, and the server did not answer on it in time.
     #[error(
         "{place} accepted the connection and did not answer within {seconds} s: the server is stuck or overloaded, or it is no PostgreSQL server"
     )]
     Silent {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The limit.
+        /// The time limit of the attempt, in seconds (`connect_timeout`).
         seconds: u64,
     },
     /// The server ended the connection without a word.
     #[error("{place} closed the connection without an answer: {reason}")]
     Closed {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// What is known.
+        /// What is known of the end, in one line.
         reason: String,
     },
     /// sslmode=require or stricter, and the server has no TLS.
     #[error("{place} does not offer TLS, and sslmode={mode} asks for it (sslmode=prefer connects without)")]
     TlsNotOffered {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The mode.
+        /// The `sslmode` that was asked for.
         mode: &'static str,
     },
-    /// The handshake failed.
+    /// The handshake of TLS failed: a certificate, a key, or what both sides speak.
     #[error("TLS with {place} failed: {reason}")]
     TlsFailed {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// Why.
+        /// What failed, in one line with what to do about it.
         reason: String,
     },
     /// The key of our certificate is encrypted, and there is no password for it.
     #[error("the key {} is encrypted, and {place} wants TLS: answer the prompt, or use sslpassword", .file.display())]
     KeyPassword {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The key.
+        /// The file of the encrypted key (`sslkey`).
         file: PathBuf,
     },
-    /// `sslcertmode=require` is not met.
+    /// `sslcertmode=require` is not met: our certificate was not asked for, or not there.
     #[error("{place} is not what sslcertmode=require asks for: {reason}")]
     CertificateNotUsed {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// What is not met.
+        /// Whether the server did not ask for a certificate, or there is none of ours.
         reason: &'static str,
     },
     /// The server wants to know who we are in a way that `require_auth` does not allow. Nothing was answered.
     #[error("{place} asks for \"{method}\" authentication, and require_auth={wanted} does not allow that")]
     AuthNotAllowed {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
         /// Its way, as `require_auth` names it.
         method: &'static str,
-        /// What is allowed.
+        /// The value of `require_auth`.
         wanted: String,
     },
     /// The server wants a password, and there is none.
     #[error("{place} asks for the password of \"{user}\", and none was given: use -W, PGPASSWORD or a line in the password file{}", semicolon(.note.as_deref()))]
     NoPassword {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The role.
+        /// The role that was to log in.
         user: String,
-        /// Why the password file was not used.
+        /// Why the password file was not used; none where there was nothing wrong with it, or no such file.
         note: Option<String>,
     },
-    /// SQLSTATE 28P01.
+    /// The password was rejected (SQLSTATE `28P01`).
     #[error("{place} rejects the password of \"{user}\"{}: {message}", from_origin(.origin.as_ref()))]
     WrongPassword {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The role.
+        /// The role that was to log in.
         user: String,
-        /// Where the password came from.
+        /// Where the password came from; none where there was none.
         origin: Option<PasswordOrigin>,
-        /// The server's words.
+        /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// SQLSTATE 3D000.
+    /// There is no database of this name (SQLSTATE `3D000`).
     #[error("{place} has no database \"{database}\": {message} (-d names another)")]
     NoDatabase {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The database.
+        /// The database that was asked for.
         database: String,
-        /// The server's words.
+        /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// SQLSTATE 28000 for a role that is not there.
+    /// There is no role of this name (SQLSTATE `28000`, raised while the session's user is set up).
     #[error("{place} does not know the role \"{user}\": {message} (-U names another)")]
     NoRole {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The role.
+        /// The role that was to log in.
         user: String,
-        /// The server's words.
+        /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// SQLSTATE 28000 for a place, role and database that `pg_hba.conf` does not let in.
+    /// A rule of `pg_hba.conf` does not let this place, role and database in (SQLSTATE `28000` from anywhere
+    /// else).
     #[error("{place} does not let \"{user}\" in from here: {message} (its pg_hba.conf decides)")]
     NotAllowed {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The role.
+        /// The role that was to log in.
         user: String,
-        /// The server's words.
+        /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// SQLSTATE 53300.
+    /// All connections are taken, `max_connections` or a limit of the role or the database (SQLSTATE
+    /// `53300`).
     #[error("{place} has no connection left: {message}")]
     TooManyConnections {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The server's words.
+        /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// SQLSTATE 57P03.
+    /// The server starts up, shuts down or recovers (SQLSTATE `57P03`).
     #[error("{place} does not take connections now: {message}")]
     NotNow {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The server's words.
+        /// The server's message, in one line of at most 300 characters.
         message: String,
     },
     /// The server refuses for another reason.
     #[error("{place} refuses the connection: {message} (SQLSTATE {sqlstate})")]
     Rejected {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// Its code.
+        /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
         sqlstate: String,
-        /// The server's words.
+        /// The server's message, in one line of at most 300 characters.
         message: String,
     },
     /// The server speaks of a way to log in that is not there.
     #[error("cannot log in to {place} as \"{user}\": {reason}")]
     Authentication {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The role.
+        /// The role that was to log in.
         user: String,
-        /// Why.
+        /// What the client library cannot do, in one line.
         reason: String,
     },
-    /// `target_session_attrs` is not met.
+    /// The server is not of the kind that `target_session_attrs` asks for.
     #[error("{place} is not what target_session_attrs asks for: {reason}")]
     WrongSession {
-        /// The place.
+        /// Its `host:port`, or the path of its socket.
         place: String,
-        /// Why.
+        /// What the session is, and what was asked for.
         reason: String,
     },
     /// Several places or ways were tried.
     #[error("{}", join(.0))]
     Several(Vec<ConnectError>),
-    /// Anything else.
+    /// Anything else, as one line.
     #[error("{0}")]
     Other(String),
 }
 
 impl ConnectError {
-    /// The code the server gave, if it was the server that refused.
+    /// The SQLSTATE that the server gave; none where it was not the server that refused.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&str> {
         match self {

@@ -5,7 +5,7 @@
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a password.
+    /// Takes a password as it will be sent.
     #[must_use]
     pub fn new(password: impl Into<String>) -> Self {
         Self(password.into())
@@ -29,13 +29,13 @@ impl std::fmt::Debug for Secret {
 pub enum PasswordOrigin {
     /// The connection string or the config file.
     Target,
-    /// `PGPASSWORD`.
+    /// The environment variable `PGPASSWORD`.
     Environment,
-    /// A service file.
+    /// The section of a service file (`service=`).
     Service,
-    /// A password file.
+    /// This password file (`passfile`, `PGPASSFILE` or `~/.pgpass`).
     File(std::path::PathBuf),
-    /// Somebody typed it.
+    /// The terminal, where it was asked for.
     Prompt,
 }
 

@@ -15,9 +15,9 @@ use crate::conninfo::Keepalives;
 /// Where a socket leads.
 #[derive(Debug, Clone)]
 pub(crate) enum Address {
-    /// A Unix socket.
+    /// The path of a Unix socket.
     Unix(PathBuf),
-    /// An address and a port.
+    /// An address with its port, and the TCP keepalive that its socket gets.
     Tcp(SocketAddr, Keepalives),
 }
 
@@ -52,7 +52,7 @@ fn keep_alive(stream: &TcpStream, keepalives: &Keepalives) -> io::Result<()> {
     Ok(())
 }
 
-/// A connected socket.
+/// A connected socket, of either kind.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Unix(UnixStream),

@@ -8,22 +8,22 @@ use locktop_base::{Text, Timestamp};
 /// What identifies one backend for as long as it lives: a process id alone is recycled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BackendId {
-    /// Process id.
+    /// `pg_stat_activity.pid`: the process id in the operating system.
     pub pid: i32,
     /// When the process started; `None` for a role that may not see it.
     pub backend_start: Option<Timestamp>,
 }
 
-/// `pg_stat_activity.state`.
+/// What a backend is doing: `pg_stat_activity.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// Executing a query.
+    /// `active`: executing a query.
     Active,
     /// In a transaction, not executing: holds its locks for as long as its client likes.
     IdleInTransaction,
-    /// As above, after an error.
+    /// `idle in transaction (aborted)`: the same after an error; only a rollback is accepted.
     IdleInTransactionAborted,
-    /// Executing a fast-path function.
+    /// `fastpath function call`: executing a function in the fast-path protocol.
     FastpathFunctionCall,
     /// Waiting for a command, outside a transaction.
     Idle,
@@ -36,7 +36,7 @@ pub enum State {
 }
 
 impl State {
-    /// Every state.
+    /// Every state, the unknown one last.
     pub const ALL: [Self; 8] = [
         Self::Active,
         Self::Idle,
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// The server's own word.
+    /// The server's own word for it; `other` for a state that is not known.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -85,12 +85,12 @@ impl State {
     }
 }
 
-/// One row of `pg_stat_activity`.
+/// One row of `pg_stat_activity`: a client's backend or a process of the server's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backend {
-    /// Process id.
+    /// The process id in the operating system.
     pub pid: i32,
-    /// When the process started.
+    /// When the process started; NULL for a role that may not see it.
     pub backend_start: Option<Timestamp>,
     /// The leader of a parallel group or of an apply worker, if this process is not it.
     pub leader_pid: Option<i32>,
@@ -98,11 +98,11 @@ pub struct Backend {
     pub datid: Option<u32>,
     /// Name of that database, where it could be looked up.
     pub database: Option<Text>,
-    /// Name of the role.
+    /// Name of the role that is logged in.
     pub user: Option<Text>,
-    /// OID of that role.
+    /// OID of that role; NULL for processes without one.
     pub usesysid: Option<u32>,
-    /// `application_name`.
+    /// `application_name`, as its client has set it; may be empty.
     pub application: Option<Text>,
     /// Client address, `[local]` for a Unix socket.
     pub client: Option<Text>,
@@ -110,30 +110,31 @@ pub struct Backend {
     pub client_port: Option<i32>,
     /// `client backend`, `autovacuum worker`, `walsender`, …
     pub backend_type: Option<Text>,
-    /// What it is doing.
+    /// What it is doing; NULL for a process without a client, such as the checkpointer.
     pub state: Option<State>,
     /// `Lock`, `LWLock`, `IO`, `IPC`, `Client`, …
     pub wait_event_type: Option<Text>,
-    /// The event within that type.
+    /// The event within that type; NULL when it does not wait.
     pub wait_event: Option<Text>,
-    /// Start of the current transaction.
+    /// Start of its current transaction; NULL outside of one.
     pub xact_start: Option<Timestamp>,
     /// Start of the current query, or of the last one when not active.
     pub query_start: Option<Timestamp>,
-    /// When `state` last changed.
+    /// When `state` last changed; NULL for a role that may not see it.
     pub state_change: Option<Timestamp>,
-    /// Transaction id: it has written.
+    /// Its top-level transaction id; NULL until it has written.
     pub backend_xid: Option<u32>,
-    /// Its xmin horizon.
+    /// Its xmin horizon: VACUUM keeps every row version deleted by this transaction or a later one. NULL
+    /// without a snapshot.
     pub backend_xmin: Option<u32>,
-    /// `compute_query_id`.
+    /// `queryid` of `pg_stat_statements`; NULL when `compute_query_id` is off.
     pub query_id: Option<i64>,
     /// The query, or the last one; cut by the server at `track_activity_query_size` bytes.
     pub query: Option<Text>,
 }
 
 impl Backend {
-    /// Its identity.
+    /// The pair of `pid` and `backend_start`.
     #[must_use]
     pub fn id(&self) -> BackendId {
         BackendId { pid: self.pid, backend_start: self.backend_start }

@@ -4,11 +4,11 @@ use locktop_base::{Text, Timestamp};
 
 pub use crate::tag::{LockTag, LockType, VirtualTransaction};
 
-/// `pg_locks.mode`.
+/// The mode of a lock, `pg_locks.mode`; with the statements that take it on a table ("Explicit Locking").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum LockMode {
-    /// SELECT.
+    /// SELECT, and whatever else only reads.
     AccessShare = 1,
     /// SELECT FOR UPDATE and its like, on the table.
     RowShare = 2,
@@ -18,7 +18,7 @@ pub enum LockMode {
     ShareUpdateExclusive = 4,
     /// CREATE INDEX; a shared advisory lock; waiting for a transaction to end.
     Share = 5,
-    /// CREATE TRIGGER.
+    /// CREATE TRIGGER, and ALTER TABLE … ADD FOREIGN KEY.
     ShareRowExclusive = 6,
     /// REFRESH MATERIALIZED VIEW CONCURRENTLY; an exclusive advisory lock; a transaction on its own id.
     Exclusive = 7,
@@ -33,19 +33,19 @@ pub enum LockMode {
 pub struct LockModes(u16);
 
 impl LockModes {
-    /// The set of one mode.
+    /// The set with this one mode.
     #[must_use]
     pub const fn of(mode: LockMode) -> Self {
         Self(1 << mode as u8)
     }
 
-    /// Whether the set is empty.
+    /// Whether no mode is in it.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Both sets together.
+    /// The modes that are in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -186,14 +186,14 @@ impl LockMode {
     }
 }
 
-/// One row of `pg_locks`.
+/// One row of `pg_locks`: a lock that a process or a prepared transaction holds or asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lock {
-    /// What is locked.
+    /// The lock that is held or asked for.
     pub tag: LockTag,
     /// The mode that is held or asked for.
     pub mode: LockMode,
-    /// Held, or waited for.
+    /// Whether it is held; otherwise its process waits for it.
     pub granted: bool,
     /// The process, itself and not its leader; none for a prepared transaction.
     pub pid: Option<i32>,
@@ -203,17 +203,17 @@ pub struct Lock {
     pub wait_start: Option<Timestamp>,
 }
 
-/// A row of `pg_prepared_xacts`.
+/// A row of `pg_prepared_xacts`: a transaction that holds its locks without a session until it is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// Transaction id.
+    /// `transaction`: its transaction id.
     pub transaction: u32,
     /// The name given to PREPARE TRANSACTION.
     pub gid: Text,
-    /// When it was prepared.
+    /// When it was prepared (`prepared`).
     pub prepared: Option<Timestamp>,
-    /// Its owner.
+    /// The name of the role that prepared it.
     pub owner: Option<Text>,
-    /// Its database; it can be ended only from there.
+    /// The name of its database; it can be ended only from there.
     pub database: Option<Text>,
 }

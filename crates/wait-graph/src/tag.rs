@@ -2,30 +2,30 @@
 
 use locktop_base::LockKey;
 
-/// `pg_locks.locktype`.
+/// The type of lock, `pg_locks.locktype` ("Wait Events of Type Lock" lists what each is for).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockType {
-    /// A table, index, view, …
+    /// A table, index, view, sequence or another relation.
     Relation,
     /// The right to extend a relation.
     Extend,
-    /// `pg_database.datfrozenxid`.
+    /// Updating `pg_database.datfrozenxid`, which VACUUM does.
     FrozenId,
-    /// A page of a relation.
+    /// A page of a relation, as some index methods lock it.
     Page,
     /// A row: waiting in line for it.
     Tuple,
     /// A transaction: waiting for it to end (row locks wait here).
     TransactionId,
-    /// A virtual transaction id.
+    /// A virtual transaction id: each transaction holds its own until it ends.
     VirtualXid,
-    /// A speculative insertion.
+    /// The token of an INSERT … ON CONFLICT that may yet take its row back.
     SpecToken,
-    /// Any other database object.
+    /// Any other database object, named by its catalog and OID there.
     Object,
-    /// An old user lock.
+    /// A user lock of versions before advisory locks.
     UserLock,
-    /// An advisory lock.
+    /// An advisory lock: its meaning is the application's.
     Advisory,
     /// A remote transaction that an apply worker applies (from PostgreSQL 16).
     ApplyTransaction,
@@ -71,7 +71,7 @@ impl LockType {
         }
     }
 
-    /// The server's own word.
+    /// The server's own word for it; `other` for a type that is not known.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ pub struct VirtualTransaction {
 }
 
 impl VirtualTransaction {
-    /// Reads `3/1234`.
+    /// Reads the form `3/1234` of `pg_locks`; none where the text has another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (proc_number, local_xid) = text.split_once('/')?;
@@ -127,7 +127,7 @@ pub struct LockTag {
     head: u16,
     /// The numbers of those columns in their order; what is not used is 0.
     words: [u32; 3],
-    /// `tuple` or `objsubid`.
+    /// The value of `tuple` or `objsubid`, of which a tag has at most one; 0 where it has neither.
     short: u16,
 }
 
@@ -138,7 +138,7 @@ enum Column {
     Database = 1,
     Relation = 1 << 1,
     Page = 1 << 2,
-    /// Two words.
+    /// The process number of a virtual transaction; its counter is the next word.
     VirtualXid = 1 << 3,
     /// The second word of it: never without the first.
     VirtualXidCounter = 1 << 4,
@@ -159,7 +159,7 @@ impl LockTag {
         Self { head: (locktype as u16) << 10, words: [0; 3], short: 0 }
     }
 
-    /// The kind of lock.
+    /// The type of the lock, `pg_locks.locktype`.
     #[must_use]
     pub fn locktype(&self) -> LockType {
         LockType::ALL.get(usize::from(self.head >> 10)).copied().unwrap_or(LockType::Other)
@@ -171,25 +171,25 @@ impl LockTag {
         self.word(Column::Database)
     }
 
-    /// OID of the relation.
+    /// OID of the relation; none where the lock is on neither a relation nor a part of one.
     #[must_use]
     pub fn relation(&self) -> Option<u32> {
         self.word(Column::Relation)
     }
 
-    /// Page within the relation.
+    /// Number of the page within its relation; none where the lock is on neither a page nor a tuple.
     #[must_use]
     pub fn page(&self) -> Option<u32> {
         self.word(Column::Page)
     }
 
-    /// Tuple within the page.
+    /// Number of the tuple within its page; none where the lock is not on a tuple.
     #[must_use]
     pub fn tuple(&self) -> Option<u16> {
         self.has(TUPLE).then_some(self.short)
     }
 
-    /// A virtual transaction.
+    /// The virtual transaction that is locked; none for every other type of lock.
     #[must_use]
     pub fn virtualxid(&self) -> Option<VirtualTransaction> {
         let (proc_number, local_xid) =
@@ -197,19 +197,21 @@ impl LockTag {
         Some(VirtualTransaction { proc_number: proc_number.cast_signed(), local_xid })
     }
 
-    /// A transaction.
+    /// The transaction id that is locked; none for every other type of lock.
     #[must_use]
     pub fn transactionid(&self) -> Option<u32> {
         self.word(Column::TransactionId)
     }
 
-    /// OID of the catalog, or the first half of an advisory key.
+    /// OID of the catalog that has the object, or the first half of an advisory key; none for other types of
+    /// lock.
     #[must_use]
     pub fn classid(&self) -> Option<u32> {
         self.word(Column::ClassId)
     }
 
-    /// OID within the catalog, or the second half of an advisory key.
+    /// OID of the object in that catalog, or the second half of an advisory key; none for other types of
+    /// lock.
     #[must_use]
     pub fn objid(&self) -> Option<u32> {
         self.word(Column::ObjId)

@@ -33,11 +33,11 @@ struct State {
     tables: AuditTables,
     open: Vec<Open>,
     notes: Vec<String>,
-    /// All notes so far.
+    /// All notes that were made, so that each is made once.
     said: BTreeSet<String>,
 }
 
-/// Something without a result.
+/// Something that was asked and has no result yet.
 #[derive(Debug)]
 struct Open {
     command: u64,

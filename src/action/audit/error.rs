@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 /// Why something cannot be recorded. Whoever gets this before an action does not act.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// Nobody says where.
+    /// Neither `XDG_STATE_HOME` nor `HOME` says where to write it.
     #[error("there is no directory for the record of actions: set XDG_STATE_HOME or HOME")]
     Nowhere,
     /// Others could change what is written, or it would be written somewhere else.
     #[error("the record of actions is not written to {}, {why}: {remedy}", .path.display())]
     Unsafe {
-        /// The file or directory.
+        /// The file or directory that is not written to.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with it, to follow its path.
         why: &'static str,
-        /// What helps.
+        /// What helps, as a command or in words.
         remedy: String,
     },
-    /// Another process has it locked.
+    /// Another process has this file locked, and did not let go in time.
     #[error("the record of actions {} is locked by another process, which may be stopped", .0.display())]
     Busy(PathBuf),
-    /// The system refuses.
+    /// The system refuses to open, lock or write it.
     #[error("the record of actions {} cannot be written: {source}; {}", .path.display(), remedy(.source))]
     System {
-        /// The file or directory.
+        /// The file or directory that was to be written.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error, of which the remedy is a part of the message.
         source: io::Error,
     },
 }

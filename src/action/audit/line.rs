@@ -17,7 +17,7 @@ pub(super) const FORMAT: u32 = 1;
 /// How many characters of a statement are kept, and of a text of the server's.
 const LONGEST: usize = 4_000;
 
-/// Who acts, and from where.
+/// Who acts, and from where: a part of each line.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Who {
     os_user: Option<String>,
@@ -41,12 +41,12 @@ impl Who {
     }
 }
 
-/// A server, without secrets.
+/// The server that was acted on, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerName {
     /// `host:port` or the path of the socket; several with commas between them where one of several answers.
     pub address: String,
-    /// The database.
+    /// The name of the database that we are connected to.
     pub database: String,
     /// What tells a cluster from every other one and its standbys from nobody's: `pg_control_system()`. None where that is not known.
     pub system_identifier: Option<String>,
@@ -60,7 +60,7 @@ impl ServerName {
     }
 }
 
-/// What an action begins with.
+/// The line that says that something is going to be asked.
 #[derive(Debug, Serialize)]
 pub(super) struct AskedLine<'a> {
     pub(super) format: u32,
@@ -76,7 +76,7 @@ pub(super) struct AskedLine<'a> {
     pub(super) server: &'a ServerName,
 }
 
-/// What it ends with.
+/// The line that says what came of it.
 #[derive(Debug, Serialize)]
 pub(super) struct ResultLine<'a> {
     pub(super) format: u32,

@@ -85,7 +85,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Its id in the record.
+    /// The id that the lines of this action have in the record.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -95,11 +95,11 @@ impl Entry {
 /// Something that a process asked for and did not live to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// When it was asked.
+    /// When it was put on record as asked.
     pub at: Timestamp,
     /// What was to be done, as in [`crate::model::plan::Verb::as_str`].
     pub verb: String,
-    /// To whom.
+    /// Whom or what it was to be done to, as the question named it.
     pub name: String,
 }
 

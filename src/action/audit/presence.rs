@@ -18,7 +18,7 @@ const PREFIX: &str = "run-";
 /// That this process is there, and what it has asked for.
 #[derive(Debug)]
 pub(super) struct Presence {
-    /// Random.
+    /// The random part of the name of this process's file.
     run: String,
     state: Mutex<State>,
 }
@@ -59,7 +59,7 @@ impl Presence {
         Ok(())
     }
 
-    /// It has a result.
+    /// What was asked with this id has a result.
     pub(super) fn end(&self, id: &str) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).open.remove(id);
     }

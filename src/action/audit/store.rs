@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::AuditError;
 use crate::clock;
 
-/// The newest lines.
+/// The file of the newest lines, one JSON object each.
 pub(super) const FILE: &str = "audit.jsonl";
 /// Whoever writes has this locked. It stays the same file when the others change their names.
 const LOCK: &str = "audit.lock";
@@ -23,7 +23,7 @@ pub(super) const KEPT: u32 = 5;
 pub(super) const LIMIT: u64 = 5_000_000;
 /// How long another process may write.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two looks whether it is done.
+/// From one look at another process's lock to the next.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A directory that is ours alone to write to.

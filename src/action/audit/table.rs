@@ -26,7 +26,7 @@ const FIND: &str = include_str!("../../../assets/sql/audit_tables.sql");
 /// Waiting for a table that somebody has locked must not keep an action in an incident.
 const HURRY: &str = "SET LOCAL lock_timeout = 300; SET LOCAL statement_timeout = 1000;";
 
-/// The tables to write to.
+/// The schemas of ours whose audit is written to, and who may own them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AuditTables {
     schemas: Vec<SchemaName>,

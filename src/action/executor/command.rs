@@ -17,7 +17,7 @@ use crate::schema::{Schema, SchemaName};
 /// Why nothing is tried any more.
 const IN_DOUBT: &str = "not tried: what came of another one is not known";
 
-/// Who does it.
+/// Carries out one command after the other: its connections, its record and its settings.
 pub(super) struct Worker<L, R> {
     pub(super) lines: Arc<L>,
     pub(super) record: R,

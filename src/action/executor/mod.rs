@@ -27,34 +27,34 @@ const WAITING: usize = 16;
 /// What can be asked of the executor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// Do this.
+    /// Carry out this command, which a person has confirmed.
     Act(Arc<ActionCommand>),
-    /// Look what would be recovered.
+    /// Look which executions would be recovered, and what it would do to each.
     PlanRecovery {
-        /// Comes back with the answer.
+        /// A number of the asker's, which comes back with the answer.
         number: u64,
-        /// The schema of the tables.
+        /// The schema that the tables are in.
         schema: String,
-        /// Which executions.
+        /// Which executions are wanted.
         request: Arc<Request>,
     },
 }
 
-/// What it answers.
+/// What the executor answers, in the order of the work.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// Of how many targets of a command it is known what came of them, by its number. One or the other may be left out.
     Progress(u64, usize),
-    /// What came of a command.
+    /// What came of each target of a command.
     Reported(Arc<Report>),
     /// What would be recovered, or in one line why that cannot be told.
     RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
 }
 
-/// On whose behalf, and where.
+/// In whose name the executor acts, and what it may use.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Who wants it.
+    /// The person, in whose name everything is recorded.
     pub actor: Actor,
     /// For times of day in words.
     pub offset: chrono::FixedOffset,
@@ -73,7 +73,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Starts it.
+    /// Starts the executor in a task of its own.
     #[must_use]
     pub fn start(lines: impl Lines, record: impl Record, settings: Settings) -> Self {
         let (orders, mut waiting) = mpsc::channel(WAITING);

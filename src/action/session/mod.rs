@@ -45,7 +45,7 @@ pub(super) use watch::{Pending, all as watch};
 pub(super) use words::OWN;
 use words::Words;
 
-/// The server's answer.
+/// The server's answer to `assets/sql/signal.sql`: a word, and how the session was just then.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Answer {
     word: String,
@@ -59,7 +59,7 @@ struct Answer {
     application: Option<String>,
 }
 
-/// What came of asking.
+/// What came of asking for a signal.
 pub(super) enum Asking<'a> {
     /// The server has sent the signal to the session: now it has to happen.
     Taken(Signal, &'a SessionTarget),

@@ -13,12 +13,12 @@ use crate::model::Timestamp;
 use crate::model::plan::{Outcome, Seen, SessionTarget, Signal, Target, TargetResult};
 use crate::text::duration;
 
-/// Between two looks.
+/// From one look at the sessions to the next.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A session that was signalled.
 pub(in crate::action) struct Pending<'a> {
-    /// Its place among the targets.
+    /// Its index among the targets of the command.
     pub(in crate::action) place: usize,
     pub(in crate::action) target: &'a Target,
     pub(in crate::action) signal: Signal,

@@ -13,7 +13,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Why nothing was signalled.
+    /// Why nothing was signalled, in words: what is another than it was shown.
     pub(super) fn changed(&self, seen: &SessionTarget, now: &Answer) -> String {
         let began = |was: Option<Timestamp>, is: Option<Timestamp>| self.began(was, is);
         match now.word.as_str() {

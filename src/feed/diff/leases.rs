@@ -52,7 +52,7 @@ fn owner(row: &LeaseRow) -> &str {
     row.owner.as_deref().unwrap_or("nobody")
 }
 
-/// `, token 13`
+/// The token as it follows an owner, `, token 13`; empty where the table has none.
 fn token(row: &LeaseRow) -> String {
     row.token.map_or_else(String::new, |token| format!(", token {token}"))
 }

@@ -123,7 +123,7 @@ fn name(set: &TaskSet, task: i64) -> String {
     name.map_or_else(|| format!("task {task}"), str::to_owned)
 }
 
-/// `on worker-7`
+/// The worker as it follows a verb, `on worker-7`; empty where the row names none.
 fn on(execution: &Execution) -> String {
     execution.worker.as_ref().map_or_else(String::new, |worker| format!("on {worker}"))
 }

@@ -28,7 +28,7 @@ struct Wait {
     look: u64,
     backend: BackendId,
     who: Text,
-    /// `AccessShare on accounts`.
+    /// The mode and the lock, such as `AccessShare on accounts`.
     what: Text,
     /// No earlier than this did it begin.
     earliest: Timestamp,

@@ -27,7 +27,7 @@ use crate::wire::record::container::About;
 /// Looks that may wait to be kept. More are not: the poll goes on whatever this thread does.
 const QUEUE: usize = 8;
 
-/// How much is kept.
+/// How long and how much the history keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// No look that is older than the newest by more than this; 0 keeps nothing.
@@ -53,7 +53,7 @@ impl Limits {
 /// What is said to whoever keeps looks.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Keep this.
+    /// Keep this look, and drop the oldest where there are too many.
     Keep(Look),
     /// The connection is lost, for this reason.
     Lost(String),
@@ -68,10 +68,10 @@ pub(super) enum Command {
 /// What came of going somewhere: a view of the past; none where that is the newest look, and it is live again.
 pub type Answer = Result<Option<Arc<PastView>>, NotThere>;
 
-/// What whoever keeps looks says.
+/// What the history answers.
 #[derive(Debug)]
 pub enum Reply {
-    /// Where a step led.
+    /// The view that a step led to, or why there is none.
     Look(Answer),
     /// How many looks were written and where to, or why not, in a line.
     Saved(String),

@@ -22,16 +22,16 @@ const LOG: u64 = 8192;
 /// Why there is no such look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotThere {
-    /// None is kept yet.
+    /// No look is kept yet.
     #[error("no look is kept yet")]
     Nothing,
-    /// It was the first.
+    /// The look before was the first one that is kept.
     #[error("the past begins here")]
     Begin,
-    /// Nothing is wrong before.
+    /// No look before this one has trouble in it.
     #[error("no trouble before this")]
     NoTroubleBefore,
-    /// Nothing is wrong later.
+    /// No look after this one has trouble in it.
     #[error("no trouble after this")]
     NoTroubleAfter,
     /// It was damaged, or too large.
@@ -63,7 +63,7 @@ pub struct Store {
     pub(super) thresholds: Thresholds,
     encoder: Encoder,
     groups: VecDeque<KeptGroup>,
-    /// Groups that were dropped.
+    /// Groups that were dropped to make room for newer ones.
     dropped: u64,
     bytes: usize,
     /// What has happened, from time to time and up to the last look. Each shares most of what the one before has.
@@ -73,7 +73,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// One with nothing in it.
+    /// A store without looks.
     #[must_use]
     pub fn new(limits: Limits, target: TargetId, thresholds: Thresholds) -> Self {
         Self {
@@ -190,7 +190,7 @@ impl Store {
         Ok(Some(Arc::new(PastView { view, place, moments: moments.into() })))
     }
 
-    /// Looks there are.
+    /// The number of looks that are kept.
     pub(super) fn len(&self) -> usize {
         self.looks().count()
     }

@@ -23,7 +23,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// Where names are from. Of two names for a key the later source's counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
-    /// A table of well-known software.
+    /// A table of well-known software in this database.
     Software(Place),
     /// A query of the config, by its number.
     Query(usize),
@@ -42,7 +42,7 @@ struct Known {
 enum NoSession {
     /// A pooler lends one for a transaction at most.
     Lent,
-    /// In one line.
+    /// Any other reason, in one line.
     Other(String),
 }
 

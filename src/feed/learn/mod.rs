@@ -21,10 +21,10 @@ pub const EVERY: Duration = Duration::from_secs(60);
 /// The same after a round without a connection.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A query of the config.
+/// A query of the config that brings names of advisory keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The query.
+    /// The SQL of the query, as the config has it.
     pub sql: String,
     /// The database to ask; none means the one we are connected to.
     pub database: Option<String>,
@@ -41,7 +41,7 @@ pub struct Learned {
     pub notes: Arc<[Text]>,
 }
 
-/// The connection to ask on.
+/// The connection that names are asked on.
 #[derive(Debug, Clone)]
 pub enum Way {
     /// The second one, which is there for actions.

@@ -31,10 +31,10 @@ use trouble::{Flight, Turn};
 /// After a write that failed nothing is written for so long.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// How looks are recorded.
+/// Where and how looks are recorded.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where to.
+    /// The file, folder or stream to write to.
     pub place: Place,
     /// What was written is on the disk after this time.
     pub sync: Duration,

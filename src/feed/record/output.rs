@@ -22,11 +22,11 @@ const LOCK: &str = ".lock";
 /// Where to record to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A file.
+    /// A file; after what is there already, if that is a recording.
     File(PathBuf),
     /// A folder, and how the names of its files begin.
     Folder(PathBuf, String),
-    /// Standard output.
+    /// Standard output, for whoever reads it there.
     Output,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Opens the place.
+    /// Opens the place: a file at the end of its last whole record, of a folder a new file.
     pub(super) fn open(options: &Options) -> io::Result<Self> {
         Self::with(options, None)
     }

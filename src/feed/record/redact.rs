@@ -14,7 +14,7 @@ use crate::model::snapshot::Snapshot;
 /// What is left out. Whatever it is, statements that speak of a password have no literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Redaction {
-    /// Nothing else.
+    /// Nothing but the literals of statements about passwords.
     #[default]
     None,
     /// Strings, numbers and comments.
@@ -37,7 +37,7 @@ impl Redaction {
         }
     }
 
-    /// Whether names are hashes.
+    /// Whether names, and not only statements, are replaced by hashes.
     #[must_use]
     pub const fn hides_names(self) -> bool {
         matches!(self, Self::Names(_))

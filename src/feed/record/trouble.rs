@@ -14,9 +14,9 @@ const MEMORY: usize = 64 << 20;
 /// How much around trouble is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Around {
-    /// What was before it.
+    /// Time before it that is recorded too.
     pub before: Duration,
-    /// What comes after its end.
+    /// Time after its end that is recorded too.
     pub after: Duration,
 }
 
@@ -31,11 +31,11 @@ struct Waiting {
 /// What comes next for whoever writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Nothing is written.
+    /// Nothing is written: nothing is critical.
     Wait,
-    /// It begins: what is critical.
+    /// Writing begins: what is critical.
     Begin(String),
-    /// What waits is written.
+    /// What waits is written now.
     Write,
     /// The same, and it was the last of it.
     End,
@@ -46,7 +46,7 @@ pub(super) enum Turn {
 pub(super) struct Flight {
     around: Around,
     waiting: VecDeque<Waiting>,
-    /// Bytes of those.
+    /// The bytes of all records that wait.
     size: usize,
     /// When something was last critical; none while nothing is written.
     critical: Option<Timestamp>,
@@ -95,7 +95,7 @@ impl Flight {
         self.waiting.front().map(|waiting| &*waiting.bytes)
     }
 
-    /// That one was written.
+    /// The first record that waited was written.
     pub(super) fn written(&mut self) {
         if let Some(written) = self.waiting.pop_front() {
             self.size -= written.bytes.len();

@@ -159,11 +159,11 @@ struct Open {
     statement: String,
 }
 
-/// Goes along the entries.
+/// What is gathered of the entries of a log, one after the other.
 struct Gather {
     from: Timestamp,
     to: Timestamp,
-    /// Times of the looks.
+    /// Times of the looks of the recording, ascending.
     looks: Vec<Timestamp>,
     holes: Vec<(Timestamp, Timestamp)>,
     known: Known,
@@ -363,7 +363,8 @@ impl Gather {
         self.close(Open { seconds, ..open }, WaitEnd::Gave(why));
     }
 
-    /// `4410 deploy@ci`
+    /// The process id and who that is, such as `4410 deploy@ci`; from earlier looks where the entry does not
+    /// say.
     fn who(&self, entry: &Entry<'_>) -> String {
         let who = match (&*entry.user, &*entry.application) {
             ("", "") => return self.known.who(entry.pid, entry.at),

@@ -9,7 +9,7 @@ use crate::model::view::View;
 use crate::text::one_line;
 use crate::wire::report::{AT_END, TaskTrouble};
 
-/// So many are kept.
+/// Troubles that are told at most.
 const KEPT: usize = 1_000;
 
 /// What is not over yet, of a task.
@@ -19,7 +19,7 @@ enum Wrong {
     Runs,
     /// It does not run: it is over when it does.
     Waits,
-    /// Its key is held.
+    /// Its key is held without an execution; no event tells when that is over.
     Leaks,
 }
 
@@ -52,7 +52,7 @@ impl Wrong {
     }
 }
 
-/// Goes along the events.
+/// The troubles of tasks, gathered of the events one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     rows: Vec<TaskTrouble>,
@@ -71,7 +71,7 @@ impl Tasks {
         }
     }
 
-    /// What happened next.
+    /// Takes an event in: it ends what it ends, and begins a trouble of its own where it is one.
     pub(super) fn event(&mut self, event: &Event) {
         let task = match event.subject {
             Some(Subject::Task(task)) => Some(task),

@@ -17,14 +17,14 @@ use crate::pg::trust::{MARK, TrustedOwners};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::escape_literal;
 
-/// Which row, of which installation.
+/// The row that an action is for, and what is done to it.
 #[derive(Debug, Clone, Copy)]
 pub struct ActOn<'a> {
-    /// The system.
+    /// The adapter of the job system that the row is of.
     pub adapter: &'a Arc<Adapter>,
     /// The OID of the first table of the installation, and what stands before or behind the names of its tables.
     pub installation: (u32, &'a str),
-    /// What is done.
+    /// What is done to the row.
     pub kind: ActionKind,
     /// By which of the alternatives of the adapter, from 1.
     pub number: usize,

@@ -18,7 +18,7 @@ pub(super) struct FoundTable {
     pub(super) oid: u32,
     pub(super) schema: String,
     pub(super) name: String,
-    /// `relkind`.
+    /// `pg_class.relkind`: `r` for a table, `p` for a partitioned one, and so on.
     kind: String,
     is_temporary: bool,
     /// Who owns it, a part of it or its schema, and is not trusted.
@@ -174,7 +174,7 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
 }
 
 impl FoundTable {
-    /// `schema.table` for people.
+    /// `schema.table` without quotes, for people.
     pub(super) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
     }

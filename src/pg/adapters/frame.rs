@@ -20,7 +20,7 @@ const CURSOR: &str = "locktop_adapter";
 pub(super) struct Framed {
     /// Before it: the settings, the locks and the guards.
     before: String,
-    /// The query.
+    /// The query of the adapter, with the names of its tables filled in.
     query: Filled,
     /// OIDs of the tables that it names, with commas between them.
     oids: String,

@@ -22,9 +22,9 @@ const DISABLED: f64 = 1e10;
 /// How large the relations are that a query may read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sizes {
-    /// Rows, by schema and name.
+    /// Rows of each relation by the planner's statistics, by schema and name.
     rows: BTreeMap<(String, String), f64>,
-    /// Names of partial indexes.
+    /// Names of indexes that have only some of the rows.
     partial: BTreeSet<String>,
 }
 
@@ -51,7 +51,7 @@ impl Sizes {
         Some(Self { rows, partial: partial.into_iter().collect() })
     }
 
-    /// Rows of the largest relation.
+    /// The number of rows of the largest relation; 0 where none is known.
     #[must_use]
     pub fn largest(&self) -> f64 {
         self.rows.values().copied().fold(0.0, f64::max)

@@ -41,9 +41,9 @@ pub(super) struct Surveyed {
 #[derive(Debug, Clone)]
 pub(super) struct PartReading {
     pub(super) part: Part,
-    /// The whole message.
+    /// The statements of a whole message, settings and guards included.
     pub(super) sql: String,
-    /// The tables that it locks.
+    /// OIDs of the tables that it locks.
     pub(super) oids: Vec<u32>,
 }
 

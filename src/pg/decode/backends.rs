@@ -12,13 +12,13 @@ use super::value::{inet, int4, int8, oid, text, timestamp};
 use crate::model::Text;
 use crate::model::backend::{Backend, State};
 
-/// Columns of `assets/sql/backends.sql`.
+/// The number of columns of `assets/sql/backends.sql`.
 const COLUMNS: usize = 19;
 
 /// What one session has read of `pg_stat_activity`, for its next poll: see `assets/sql/backends.sql`.
 #[derive(Debug, Clone, Default)]
 pub struct KnownBackends {
-    /// The rows.
+    /// All rows of that poll, those included that the server did not send again.
     pub rows: Arc<Vec<Backend>>,
     /// The digest of each part of them, in the server's words.
     pub digests: String,

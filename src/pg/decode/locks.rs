@@ -14,23 +14,23 @@ use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 /// Columns of `assets/sql/locks.sql` and `locks_narrow.sql`, which say what is sent as NULL.
 const COLUMNS: usize = 11;
 
-/// Who reads.
+/// The session that reads: NULL stands for its database, and locks that its own reading takes are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reader {
     /// OID of the database of the session.
     pub datid: u32,
-    /// Process id of the session.
+    /// The process id of the session.
     pub pid: i32,
 }
 
 /// What one session has read of `pg_locks`, for its next poll: see `assets/sql/locks.sql`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownLocks {
-    /// The rows.
+    /// All rows of that poll, those included that the server did not send again.
     pub rows: Arc<Vec<Lock>>,
     /// Rows that were left out on purpose.
     pub omitted: u64,
-    /// Rows that the server sent.
+    /// Rows that the server sent in that poll.
     pub sent: u64,
     /// When their statement began, in the server's words.
     pub since: String,

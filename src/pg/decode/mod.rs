@@ -21,15 +21,15 @@ pub enum DecodeError {
     /// The stream does not begin as a binary COPY does.
     #[error("the answer is not a binary COPY")]
     NotCopy,
-    /// A row ends early.
+    /// A row ends before its last column does.
     #[error("a row of the answer is cut short")]
     Short,
     /// A row has fewer columns than were asked for.
     #[error("a row of the answer has {found} columns, not {expected}")]
     Columns {
-        /// Columns there were.
+        /// Columns that the row has.
         found: usize,
-        /// Columns that were asked for.
+        /// Columns that the statement has.
         expected: usize,
     },
     /// The server left out what it says that we know, and we do not: somebody else changed the settings of our session.

@@ -7,7 +7,7 @@ use super::value::{oid, timestamp};
 use crate::model::Text;
 use crate::model::lock::Prepared;
 
-/// Columns of `assets/sql/prepared.sql`.
+/// The number of columns of `assets/sql/prepared.sql`.
 const COLUMNS: usize = 5;
 
 /// The rows so far, with the OIDs of their owners and databases beside them.
@@ -46,12 +46,12 @@ impl PreparedRows {
         })
     }
 
-    /// OIDs of the owners.
+    /// The OIDs of the roles that own them, as often as each occurs.
     pub fn owners(&self) -> impl Iterator<Item = u32> {
         self.rows.iter().filter_map(|row| row.1)
     }
 
-    /// OIDs of the databases.
+    /// The OIDs of the databases that they are of, as often as each occurs.
     pub fn databases(&self) -> impl Iterator<Item = u32> {
         self.rows.iter().filter_map(|row| row.2)
     }

@@ -35,7 +35,7 @@ pub(in crate::pg) struct Values<'a, 'b> {
 }
 
 impl<'b> Values<'_, 'b> {
-    /// Cut after [`CHARACTERS`].
+    /// A text, of which what comes after [`CHARACTERS`] is cut off.
     pub(in crate::pg) fn text(&mut self) -> Result<Option<Text>, DecodeError> {
         let Some(text) = self.whole_text()? else { return Ok(None) };
         Ok(Some(match text.char_indices().nth(CHARACTERS) {
@@ -61,7 +61,7 @@ impl<'b> Values<'_, 'b> {
         Ok(self.int()?.and_then(|number| N::try_from(number).ok()))
     }
 
-    /// None where it is infinite.
+    /// A `float8`; none where it is infinite or no number.
     pub(in crate::pg) fn number(&mut self) -> Result<Option<f64>, DecodeError> {
         Ok(self.float()?.filter(|number| number.is_finite()))
     }

@@ -11,42 +11,42 @@ use crate::model::lock::VirtualTransaction;
 /// 2000-01-01 in microseconds since 1970.
 const EPOCH: i64 = 946_684_800_000_000;
 
-/// `int2`.
+/// An `int2`; none for NULL and for a value of another length, as in all of these.
 #[inline]
 #[must_use]
 pub fn int2(bytes: Option<&[u8]>) -> Option<i16> {
     Some(i16::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// `int4`.
+/// An `int4`, signed, four bytes.
 #[inline]
 #[must_use]
 pub fn int4(bytes: Option<&[u8]>) -> Option<i32> {
     Some(i32::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// `int8`.
+/// An `int8`, signed, eight bytes.
 #[inline]
 #[must_use]
 pub fn int8(bytes: Option<&[u8]>) -> Option<i64> {
     Some(i64::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// `float8`.
+/// A `float8`, eight bytes; it may be infinite or no number.
 #[inline]
 #[must_use]
 pub fn float8(bytes: Option<&[u8]>) -> Option<f64> {
     Some(f64::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// `oid` and `xid`.
+/// An `oid` or `xid`, unsigned, four bytes.
 #[inline]
 #[must_use]
 pub fn oid(bytes: Option<&[u8]>) -> Option<u32> {
     Some(u32::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// `bool`.
+/// A `bool`, one byte; none for NULL.
 #[inline]
 #[must_use]
 pub fn boolean(bytes: Option<&[u8]>) -> Option<bool> {

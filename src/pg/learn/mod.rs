@@ -44,23 +44,23 @@ const NAME: &str = "locktop_name";
 /// A query without an answer, or with one that is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
-    /// The server refused.
+    /// The server refused the query, or the connection failed.
     #[error("{}", said(.0))]
     Server(#[from] tokio_postgres::Error),
     /// Columns of other numbers or types than wanted.
     #[error("expected (key bigint, name text) or (classid int, objid int, name text), got {0}")]
     Columns(String),
-    /// A key that is none.
+    /// A value of a key column that is no number of its type.
     #[error("row {row}: \"{value}\" is no {wanted}")]
     Key {
         /// Number of the row, from 1.
         row: usize,
-        /// What was in it.
+        /// The value, as the server wrote it.
         value: String,
-        /// What was wanted.
+        /// The type that it was read as, in words.
         wanted: &'static str,
     },
-    /// No answer.
+    /// No answer came within 1.5 s.
     #[error("no answer within {} s", TIMEOUT.as_secs_f64())]
     Silent,
 }
@@ -70,7 +70,7 @@ fn said(error: &tokio_postgres::Error) -> String {
     error.as_db_error().and_then(untrusted).unwrap_or_else(|| message(error))
 }
 
-/// What a query brought.
+/// The names that a query brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
     /// Keys and their names, without NULLs and without empty names.

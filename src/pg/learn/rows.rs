@@ -13,9 +13,9 @@ pub(super) const KEY: usize = 64;
 /// What the columns of a query are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// `(key, name)`.
+    /// `(key, name)`: keys of one bigint.
     Bigint,
-    /// `(classid, objid, name)`.
+    /// `(classid, objid, name)`: keys of two integers.
     Pair,
 }
 

@@ -3,31 +3,31 @@
 use crate::model::Text;
 use crate::pg::sql;
 
-/// Whose keys.
+/// The software that makes the keys, and which of its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Software {
-    /// `pg_partman`.
+    /// `pg_partman`: its one key for maintenance.
     PgPartman,
-    /// pgmq.
+    /// pgmq: a key for each queue.
     Pgmq,
-    /// `GoodJob`, by the id of a row.
+    /// `GoodJob`: a key for each job, by the id of its row.
     GoodJobs,
-    /// `GoodJob`, by the id of Active Job.
+    /// `GoodJob`: a key for each job, by the id of Active Job.
     GoodJobsActive,
-    /// `GoodJob`'s processes.
+    /// `GoodJob`: a key for each of its processes.
     GoodJobProcesses,
-    /// Que.
+    /// Que: the key of a job is its id.
     Que,
-    /// Terraform.
+    /// Terraform: the key of a state is its id.
     Terraform,
 }
 
-/// Where such a table is.
+/// Where software that makes keys has its table in this database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Whose.
+    /// The software that the keys are of.
     pub software: Software,
-    /// The schema of its table.
+    /// The schema of its table; `pg_catalog` where no table is read.
     pub schema: Text,
     /// The table; none where no table is read.
     pub table: Option<Relation>,
@@ -36,9 +36,9 @@ pub struct Place {
 /// A table that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Relation {
-    /// Its OID.
+    /// The OID of the table in `pg_class`.
     pub oid: u32,
-    /// What it is called.
+    /// The name of the table, without its schema.
     pub name: Text,
 }
 

@@ -108,10 +108,10 @@ impl Default for Limits {
 /// A poll without a snapshot: the connection is of no more use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PollError {
-    /// No answer in time.
+    /// The server has not answered within this time.
     #[error("the server has not answered for {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The connection is gone.
+    /// The connection is gone; with what is known of it, in one line.
     #[error("connection lost: {0}")]
     Lost(String),
     /// What was taken for a session of one's own is given to others.

@@ -22,7 +22,7 @@ use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
 use crate::pg::sql;
 
-/// Names by OID.
+/// Names of one kind of object by OID.
 type ByOid = FxHashMap<u32, Text>;
 
 /// OIDs of each kind: one number may stand for a database, a role and a relation.
@@ -50,12 +50,12 @@ struct Found {
     rights: Option<Rights>,
 }
 
-/// The names so far.
+/// The names that are known so far, and what was asked for already.
 #[derive(Debug)]
 pub(super) struct NameCache {
     /// OID of our own database: relations of others cannot be looked up from here.
     datid: u32,
-    /// Of our own database.
+    /// The encoding of our own database.
     encoding: Encoding,
     encodings: Encodings,
     /// Schemas of which a relation goes without its schema's name.
@@ -99,7 +99,7 @@ impl NameCache {
         Arc::clone(&self.names)
     }
 
-    /// Those of all databases.
+    /// The encodings of all databases.
     pub(super) fn encodings(&self) -> Encodings {
         self.encodings.clone()
     }
@@ -121,7 +121,7 @@ impl NameCache {
         self.asking.is_running()
     }
 
-    /// In order.
+    /// The OIDs of all databases whose names are known, ascending.
     pub(super) fn database_oids(&self) -> Vec<u32> {
         let mut oids: Vec<u32> = self.names.databases.keys().copied().collect();
         oids.sort_unstable();

@@ -5,7 +5,7 @@ use pg_connect::error::ConnectError;
 /// A session that cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// No connection.
+    /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The connection stands, but the server refuses what locktop needs first.

@@ -44,7 +44,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Connects.
+    /// Connects to the first place of `info` that takes us; nothing is set there yet.
     pub(super) async fn connect(info: &ConnInfo) -> Result<Self, ConnectError> {
         let (connection, place) = connect_somewhere(info).await?;
         let guard = Guard { driver: connection.driver.abort_handle(), armed: true };

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 
 use super::PollError;
 
-/// Between two questions.
+/// From one answer to the next question.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// Longest wait for the answer, which any server has at once.

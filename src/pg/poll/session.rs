@@ -82,7 +82,7 @@ enum Hold {
     Lent(Box<Loan>),
 }
 
-/// A connection that polls.
+/// A connection that polls, with what it has prepared and what it knows from the last poll.
 #[derive(Debug)]
 pub struct Session {
     client: Arc<Client>,

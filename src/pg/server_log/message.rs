@@ -5,31 +5,31 @@
 
 use super::Entry;
 
-/// What an entry is about.
+/// What an entry of the log is about, of what matters for locks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said<'a> {
     /// Somebody waits, or does no more.
     Wait(Wait<'a>),
-    /// The server broke a deadlock.
+    /// The server found a deadlock and ended one of its transactions.
     Deadlock(Deadlock<'a>),
     /// A statement or a session was ended, or gave up.
     Ended(Ended),
 }
 
-/// Somebody who waits.
+/// A wait for a lock that the server logs (`log_lock_waits`, after `deadlock_timeout`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait<'a> {
-    /// What of it.
+    /// Whether the wait goes on, or how it ended.
     pub kind: WaitKind,
-    /// `ShareLock`
+    /// The mode that is asked for, such as `ShareLock`.
     pub mode: &'a str,
-    /// `relation 16398 of database 5`
+    /// What is locked, such as `relation 16398 of database 5`.
     pub on: &'a str,
-    /// Seconds since it began.
+    /// Seconds since the wait began.
     pub after: f64,
-    /// Who holds the lock.
+    /// Process ids of those who hold the lock.
     pub holders: Vec<i32>,
-    /// Who waits for it, in the order of the queue.
+    /// Process ids of those who wait for it, in the order of the queue.
     pub queue: Vec<i32>,
 }
 
@@ -38,13 +38,13 @@ pub struct Wait<'a> {
 pub enum WaitKind {
     /// It goes on; also where a deadlock was prevented by another order of the queue.
     Still,
-    /// It has the lock.
+    /// It has got the lock.
     Acquired,
     /// It does not get the lock.
     Failed,
 }
 
-/// A deadlock that was broken.
+/// A deadlock that the server broke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock<'a> {
     /// Who waited for what, and behind whom.
@@ -53,37 +53,37 @@ pub struct Deadlock<'a> {
     pub statements: Vec<&'a str>,
 }
 
-/// Somebody in a deadlock.
+/// One wait of a deadlock: a session, and the one that blocked it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Party<'a> {
-    /// Who.
+    /// The process id of a session that waited.
     pub pid: i32,
-    /// `ShareLock`
+    /// The mode that it asked for, such as `ShareLock`.
     pub mode: &'a str,
-    /// `transaction 771`
+    /// What was locked, such as `transaction 771`.
     pub on: &'a str,
-    /// Behind whom.
+    /// The process id of the one that blocked it.
     pub behind: i32,
 }
 
 /// Why a statement or a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ended {
-    /// `lock_timeout`
+    /// `lock_timeout` ran out while it waited for a lock.
     LockTimeout,
-    /// `NOWAIT`
+    /// A lock was not to be had at once, and `NOWAIT` was asked for.
     NoWait,
-    /// `statement_timeout`
+    /// `statement_timeout` ran out, and the statement was cancelled.
     StatementTimeout,
     /// `pg_cancel_backend()`, or the client.
     Cancelled,
-    /// Autovacuum gave way.
+    /// Autovacuum gave way to a session that waited for its lock.
     Autovacuum,
     /// `pg_terminate_backend()`, or the server was stopped.
     Terminated,
-    /// `idle_in_transaction_session_timeout`
+    /// `idle_in_transaction_session_timeout` ran out, and the session was ended.
     IdleInTransaction,
-    /// `transaction_timeout`
+    /// `transaction_timeout` ran out, and the session was ended (from PostgreSQL 17).
     TransactionTimeout,
     /// A standby that could not wait any longer.
     Recovery,

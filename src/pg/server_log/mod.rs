@@ -37,30 +37,30 @@ impl Format {
     }
 }
 
-/// What one entry says.
+/// One entry of the server's log, in whichever format it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// When, by the server's clock.
+    /// When it was written, by the server's clock.
     pub at: Timestamp,
-    /// Which process.
+    /// The id of the process that wrote it.
     pub pid: i32,
     /// When that began, to the second; none where the log does not say.
     pub session_start: Option<Timestamp>,
-    /// Its role.
+    /// The role of its session (`user`); empty where the log has none.
     pub user: Cow<'a, str>,
-    /// Its application.
+    /// The `application_name` of its session; empty where the log has none.
     pub application: Cow<'a, str>,
     /// `LOG`, `ERROR`, …, in the language of the server's messages.
     pub severity: Cow<'a, str>,
-    /// The SQLSTATE.
+    /// The SQLSTATE, five characters; `00000` for what is no error.
     pub code: Cow<'a, str>,
     /// What is said; of a long text the beginning, as of the others.
     pub message: Cow<'a, str>,
-    /// More of it.
+    /// The DETAIL of the message; empty where there is none.
     pub detail: Cow<'a, str>,
-    /// Where in which function.
+    /// The CONTEXT of the message, such as the row that was locked; empty where there is none.
     pub context: Cow<'a, str>,
-    /// The statement.
+    /// The statement that was under way; empty where it is not logged.
     pub statement: Cow<'a, str>,
 }
 
@@ -76,13 +76,13 @@ pub struct Passed {
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// The file has another format.
     #[error("neither jsonlog nor csvlog: log_destination of the server says what it writes")]
     Other,
-    /// There is nothing in it.
+    /// The file has nothing in it.
     #[error("it is empty")]
     Empty,
 }

@@ -82,7 +82,7 @@ impl Source for Execution {
         Some(format!("{running}\nUNION ALL\n{last}"))
     }
 
-    /// The running ones.
+    /// The query for the running ones alone; none where no index serves it.
     fn part(log: &Table) -> Option<String> {
         let has_index =
             log.kind("started_at").is_some() && log.index_where("status", "running", &[]).is_some();

@@ -102,14 +102,14 @@ fn end(table: &Table) -> String {
 /// The same where the row was copied. The term is in seconds here: one of months has 30 days each, and one of days 24 hours, also where
 /// the zone changes to summer in between.
 fn end_of(renewed_at: Timestamp, term: f64) -> Option<Timestamp> {
-    /// A thousand years.
+    /// A thousand years in seconds: longer terms are cut to that.
     const BOUND: f64 = 1000.0 * 365.25 * 86_400.0;
     #[expect(clippy::cast_possible_truncation, reason = "bounded")]
     let micros = (term.clamp(-BOUND, BOUND) * 1e6) as i64;
     renewed_at.checked_add_signed(chrono::TimeDelta::microseconds(micros))
 }
 
-/// `(0,7)`
+/// Reads a `ctid` such as `(0,7)`: page, and line in it; none where the text has another form.
 fn place_of(text: &str) -> Option<Place> {
     let (page, line) = text.strip_prefix('(')?.strip_suffix(')')?.split_once(',')?;
     Some((page.parse().ok()?, line.parse().ok()?))

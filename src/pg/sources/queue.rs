@@ -35,7 +35,7 @@ pub(super) fn split(
     Ok((indexed, rest))
 }
 
-/// `'{"pending","failed"}'`
+/// The statuses, which are words, as the literal of a text array: `'{pending,failed}'`.
 pub(super) fn array(statuses: &[&str]) -> String {
     format!("'{{{}}}'", statuses.join(","))
 }

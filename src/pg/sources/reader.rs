@@ -153,7 +153,7 @@ pub(super) async fn read<T: Source>(
     join_all(each).await
 }
 
-/// One snapshot.
+/// What making rows of answers needs: the texts, locks and time of one snapshot.
 pub(super) struct Turn<'a> {
     pub(super) texts: &'a mut Texts,
     /// Set where the tables may not be what they were.

@@ -16,9 +16,9 @@ use crate::pg::tables::Table;
 /// What is looked for.
 #[derive(Debug, Clone)]
 pub(in crate::pg) struct Search {
-    /// The statement.
+    /// The statement of `assets/sql/tables_find.sql`, with the owners that are trusted filled in.
     pub(in crate::pg) find: Arc<str>,
-    /// The usual names.
+    /// The usual names of the tables, such as `distlock`.
     pub(in crate::pg) names: Arc<[&'static str]>,
     pub(in crate::pg) places: Places,
     /// Where a name alone is looked for.

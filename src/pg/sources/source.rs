@@ -14,7 +14,7 @@ use crate::pg::tables::{Columns, Table, columns, every};
 /// How the rows of a table come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// By its query.
+    /// By its query, whole at each reading.
     Query,
     /// The same; between two readings by the query for a part of them.
     Parts,
@@ -30,7 +30,7 @@ pub(super) trait Source: Clone {
     const COLUMNS: Columns;
     /// Columns of the query behind those: a copy has NULL in them.
     const EXTRA: usize = 0;
-    /// Columns of the query.
+    /// Columns of the query, those of the table and the extra ones.
     const WIDTH: usize = Self::COLUMNS.len() + Self::EXTRA;
     /// Rows that are kept; the query brings one more where there are more.
     const MOST: usize;

@@ -23,7 +23,7 @@ pub(super) struct Pair {
     log: Option<Reader<Execution>>,
 }
 
-/// What both brought.
+/// What the reading of schedules and that of their log brought; none where there is no log.
 pub(super) type PairAnswer = (Answer, Option<Answer>);
 
 /// Makes ready how each pair is read.

@@ -40,16 +40,16 @@ pub(in crate::pg) struct Copying {
     layout: Layout,
 }
 
-/// What becomes of the columns.
+/// What becomes of the columns of a copy.
 #[derive(Debug, Clone)]
 struct Layout {
-    /// What is copied.
+    /// OIDs of the types of the columns that are copied, in their order.
     copied: Vec<u32>,
     /// What is wanted, and which of those copied it is made of.
     wanted: Vec<(Kind, Option<usize>)>,
     /// Columns behind these, which are always NULL.
     extra: usize,
-    /// East of UTC, in seconds.
+    /// Seconds east of UTC, for times without a zone.
     zone: i64,
 }
 

@@ -24,12 +24,12 @@ pub(in crate::pg) struct Table {
     pub(in crate::pg) is_visible: bool,
     /// Which of the names in the config it is, counted from 1.
     pub(in crate::pg) given: Vec<usize>,
-    /// Why it is not read.
+    /// Why it is not read; none where it may be.
     pub(in crate::pg) refused: Option<String>,
     pub(in crate::pg) is_partitioned: bool,
     /// Who owns it, a part of it or its schema, and is not trusted: no statement may name it then.
     pub(in crate::pg) stranger: Option<String>,
-    /// Who owns the table itself.
+    /// The name of the role that owns the table itself.
     #[serde(default)]
     pub(in crate::pg) owner: String,
     /// East of UTC, in seconds: what times without a zone mean to the session.
@@ -40,7 +40,7 @@ pub(in crate::pg) struct Table {
     /// What the config says is locked for a row.
     #[serde(skip)]
     pub(in crate::pg) key_rule: KeyRule,
-    /// Rows by the planner's statistics.
+    /// Its number of rows, by the planner's statistics (`pg_class.reltuples`).
     #[serde(default)]
     pub(in crate::pg) rows: i64,
     /// Whether a setting of the database says how long they are kept.
@@ -53,11 +53,11 @@ pub(in crate::pg) struct Table {
     pub(in crate::pg) indexes: Vec<Index>,
 }
 
-/// A column.
+/// A column of a table, from `pg_attribute`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(in crate::pg) struct Column {
     pub(in crate::pg) name: String,
-    /// OID of its type.
+    /// OID of its type (`pg_attribute.atttypid`).
     #[serde(rename = "type")]
     pub(in crate::pg) kind: u32,
     /// How it is computed, if it is: `s` stored, `v` when it is read.
@@ -74,7 +74,7 @@ pub(in crate::pg) struct Index {
     pub(in crate::pg) columns: Vec<Option<String>>,
 }
 
-/// Which rows an index has.
+/// Which rows of its table an index has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::pg) enum Rows {
     All,
@@ -126,7 +126,7 @@ impl Table {
         rows.iter().filter_map(Self::of).collect()
     }
 
-    /// `schema.table` for people.
+    /// `schema.table` without quotes, for people.
     pub(in crate::pg) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
     }

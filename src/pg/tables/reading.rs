@@ -27,7 +27,7 @@ pub(in crate::pg) enum Reading {
 /// How a table is going to be read.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::pg) enum Plan {
-    /// As in [`Reading`].
+    /// By a whole transaction in one message.
     Statement(String),
     /// By copying these columns of it, with so many behind them that are always NULL.
     Copy(Box<Table>, Columns, usize),

@@ -4,10 +4,10 @@
 /// no orthography needs as many.
 pub(super) const MAX_MARKS: u8 = 6;
 
-/// What becomes of a character.
+/// What becomes of a character of a foreign text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Shown as it is.
+    /// It is shown as it is.
     Keep,
     /// A combining mark or another part of a grapheme without a width of its own.
     Mark,
@@ -17,7 +17,7 @@ pub(super) enum Class {
     Newline,
     /// Its number is shown instead: see [`number`].
     Number,
-    /// This is shown instead.
+    /// This one is shown in its place.
     Replace(char),
 }
 
@@ -51,7 +51,7 @@ fn picture(c: char) -> char {
     char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// `<U+200B>`
+/// The code point of a character that has no picture, as `<U+200B>`.
 pub(super) fn number(c: char) -> String {
     format!("<U+{:04X}>", u32::from(c))
 }
@@ -70,7 +70,7 @@ fn is_modifier(c: char) -> bool {
         | '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// Has no shape at all.
+/// Whether the character has no shape at all, such as a zero-width space.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'

@@ -14,10 +14,10 @@ pub const ASCII_ELLIPSIS: char = '~';
 /// The side of a field at which its text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Align {
-    /// For words.
+    /// Text at the left edge, as words are set.
     #[default]
     Left,
-    /// For numbers.
+    /// Text at the right edge, as numbers are set.
     Right,
 }
 

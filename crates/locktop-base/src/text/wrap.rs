@@ -76,7 +76,7 @@ fn harmless(text: &str) -> String {
     out
 }
 
-/// Breaks one line.
+/// Breaks one line at spaces; its indentation, at most half of the columns, is repeated in those that follow.
 fn wrap(line: &str, columns: usize, out: &mut Vec<String>) {
     let line = line.trim_end_matches(' ');
     let body = line.trim_start_matches(' ');

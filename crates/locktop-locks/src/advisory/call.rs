@@ -14,13 +14,13 @@ pub(super) enum Level {
 /// A call of one of the 21 functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
-    /// Waits; returns nothing.
+    /// `pg_advisory_[xact_]lock[_shared]`: waits until the lock is granted; returns nothing.
     Lock(Level, Mode, Key),
-    /// Does not wait; whether it is ours.
+    /// `pg_try_advisory_[xact_]lock[_shared]`: does not wait; returns whether the lock was granted.
     Try(Level, Mode, Key),
-    /// Of a session's lock; whether it was held.
+    /// `pg_advisory_unlock[_shared]`: gives a lock of the session back once; returns whether it was held.
     Unlock(Mode, Key),
-    /// Of all of a session's locks; returns nothing.
+    /// `pg_advisory_unlock_all`: gives all locks of the session back; returns nothing.
     UnlockAll,
 }
 

@@ -15,7 +15,7 @@ const MESSAGE: usize = 300;
 /// certain; so the server frees whatever it held.
 #[derive(Debug, thiserror::Error)]
 pub enum AdvisoryError {
-    /// No connection.
+    /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// A pooler is in the way, or nobody can tell.
@@ -24,27 +24,27 @@ pub enum AdvisoryError {
     /// The server refuses: a deadlock, a cancelled statement, no room in its lock table.
     #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
     Server {
-        /// The statement.
+        /// The text of the statement.
         what: String,
-        /// The server's code.
+        /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
         sqlstate: String,
-        /// The server's words, in one line.
+        /// The server's error message, in one line of at most 300 characters.
         message: String,
     },
     /// The connection ended, and with it every lock of its session.
     #[error("the connection ended before {what} was answered, and its locks with it: {reason}")]
     Lost {
-        /// The statement.
+        /// The text of the statement.
         what: String,
-        /// What is known.
+        /// What the client library says of the end of the connection.
         reason: String,
     },
     /// No answer in time. The connection is good for nothing any more, and closed.
     #[error("no answer to {what} within {} s", .limit.as_secs())]
     Silent {
-        /// The statement.
+        /// The text of the statement.
         what: String,
-        /// The limit.
+        /// How long an answer was waited for: 10 s after the wait for the lock would have ended.
         limit: Duration,
     },
     /// A call was given up before the server answered it, so nobody knows what the session holds.
@@ -53,7 +53,7 @@ pub enum AdvisoryError {
 }
 
 impl AdvisoryError {
-    /// The error of a statement.
+    /// The error of this statement: [`Self::Server`] where the server refused, otherwise [`Self::Lost`].
     pub(super) fn of(what: &str, error: &tokio_postgres::Error) -> Self {
         let what = what.to_owned();
         match refusal(error) {

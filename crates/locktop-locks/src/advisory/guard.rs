@@ -8,7 +8,7 @@ use super::{Key, Mode, Wait};
 #[derive(Debug)]
 #[must_use]
 pub enum Acquired {
-    /// It is ours.
+    /// The lock is held, until the guard is released or dropped.
     Held(SessionLock),
     /// It was not to be had in time; the session, which holds nothing, is given back.
     Busy(Session),
@@ -78,7 +78,7 @@ impl SessionLock {
         &self.session
     }
 
-    /// The same for transactions.
+    /// The connection, for transactions on it; what holds for [`Self::session`] holds here.
     pub fn session_mut(&mut self) -> &mut Session {
         &mut self.session
     }

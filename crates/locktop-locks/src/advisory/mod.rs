@@ -64,21 +64,21 @@ pub use session::Session;
 use session::TIMEOUT;
 pub use transaction::xact_lock;
 
-/// Whom a lock keeps out.
+/// The mode of a lock: whom it keeps out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Everybody.
+    /// Everybody else who wants the same key, in either mode.
     Exclusive,
-    /// Those who want it exclusively.
+    /// Those who want it exclusively; any number may hold it shared.
     Shared,
 }
 
 /// How long to wait for a lock that somebody has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Until it is free.
+    /// Until it is free, however long that takes.
     Forever,
-    /// Not at all.
+    /// Not at all: `pg_try_advisory_lock`.
     Never,
     /// At most so long, by the server's `lock_timeout`: in milliseconds, rounded up. Zero is [`Wait::Never`].
     AtMost(Duration),

@@ -86,7 +86,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Process id of its backend.
+    /// The process id of the backend that serves it.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid
@@ -98,12 +98,12 @@ impl Session {
         &self.client
     }
 
-    /// For transactions on this connection.
+    /// For transactions on this connection, which need it for themselves.
     pub fn client_mut(&mut self) -> &mut Client {
         &mut self.client
     }
 
-    /// Whether the connection has ended.
+    /// Whether the connection has ended, and with it every lock of the session.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.ended.borrow().is_some() || self.client.is_closed()

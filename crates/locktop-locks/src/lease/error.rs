@@ -12,15 +12,15 @@ pub enum Loss {
     /// The server says that it is not ours any more.
     #[error("lease {id} is lost: it has ended, or somebody else has it")]
     Lost {
-        /// The lease.
+        /// `distlock.id` of the lease.
         id: i32,
     },
     /// No renewal was confirmed in time, and soon somebody else may have it.
     #[error("lease {id} may be lost: no renewal was confirmed in time ({reason})")]
     MayBeLost {
-        /// The lease.
+        /// `distlock.id` of the lease.
         id: i32,
-        /// What came of the last attempt.
+        /// What came of the last renewal that was tried: an error, or that no answer came.
         reason: String,
     },
 }
@@ -31,7 +31,7 @@ pub enum LeaseError {
     /// A request that no lease can be made of.
     #[error("a lease needs an owner and a term of at least {} ms", SHORTEST.as_millis())]
     Request,
-    /// No connection.
+    /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The server has no such function, refuses, or is gone.
@@ -40,20 +40,20 @@ pub enum LeaseError {
     /// The write is refused: the lease is not ours any more.
     #[error("{0}")]
     Fenced(String),
-    /// No answer.
+    /// No answer came in time: the call may have been done all the same.
     #[error("no answer to {what} within {} ms", .limit.as_millis())]
     Silent {
-        /// The function.
+        /// The function of the schema that was called, such as `lease_acquire`.
         what: &'static str,
-        /// The limit.
+        /// How long an answer was waited for.
         limit: Duration,
     },
-    /// Somebody has the row locked.
+    /// Somebody has the row locked, so the call left it alone.
     #[error("the row of lease {id} is locked by somebody else: {what} could not touch it")]
     Locked {
-        /// The lease.
+        /// `distlock.id` of the lease.
         id: i32,
-        /// The function.
+        /// The function of the schema that was called: `lease_renew` or `lease_release`.
         what: &'static str,
     },
 }

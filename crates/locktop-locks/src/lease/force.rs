@@ -9,28 +9,28 @@ use crate::SchemaName;
 /// A row as somebody saw it. Times are as the server printed them with `DateStyle` ISO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// The lease.
+    /// `id` of the lease.
     pub id: i32,
-    /// Who has it.
+    /// `owner`: the name of its holder.
     pub owner: String,
-    /// Since when, or since which renewal.
+    /// `ts`: since when it is held, or since its last renewal.
     pub ts: String,
-    /// For how long.
+    /// `expired_time`: the interval from `ts` to its end.
     pub expired_time: String,
-    /// None where the table has no such column.
+    /// `token`, which grows with each new owner; none where the table has no such column.
     pub token: Option<i64>,
 }
 
-/// Which table.
+/// The table that a lease is in: it decides which statement ends one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Locktop's own.
+    /// The table `distlock` that `locktop schema install` has made in this schema.
     Installed(SchemaName),
     /// One that was made as published, without tokens: its schema and name as the catalog has them.
     Published {
-        /// The schema.
+        /// The schema's name, unquoted.
         schema: String,
-        /// The table.
+        /// The table's name, unquoted.
         table: String,
     },
 }

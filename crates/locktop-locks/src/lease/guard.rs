@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Lease {
     id: i32,
     token: i64,
-    /// Quoted.
+    /// The name of the schema, in double quotes.
     schema: String,
     standing: watch::Sender<Standing>,
     /// Stops the task when dropped.

@@ -15,7 +15,7 @@ use pg_connect::conninfo::ConnInfo;
 pub(super) struct Link {
     info: ConnInfo,
     connection: Option<Connection>,
-    /// Quoted.
+    /// The name of the schema, in double quotes.
     schema: String,
     pub(super) id: i32,
     pub(super) term: Duration,

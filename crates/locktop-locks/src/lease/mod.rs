@@ -76,7 +76,7 @@ pub struct Request {
     pub owner: String,
     /// Until it ends, unless it is renewed; at least [`SHORTEST`].
     pub term: Duration,
-    /// Where the table is.
+    /// The schema that the table is in.
     pub schema: SchemaName,
 }
 

@@ -21,13 +21,13 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command.
+    /// A command without arguments; its name also stands in the faults that it meets.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self { name, cmd: redis::cmd(name) }
     }
 
-    /// With one more argument.
+    /// The command with one more argument, of any bytes.
     #[must_use]
     pub fn arg(mut self, argument: impl AsRef<[u8]>) -> Self {
         self.cmd.arg(argument.as_ref());
@@ -41,16 +41,16 @@ impl Command {
     }
 }
 
-/// What a server answered.
+/// What a server answered to one command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// Nothing there.
+    /// Null: there is no such key, or nothing was done.
     Nil,
-    /// A number.
+    /// An integer, such as a count or a time in milliseconds.
     Number(i64),
     /// A string, also a status such as `OK`.
     Bytes(Vec<u8>),
-    /// Several.
+    /// An array or a set; of a map its keys and values in turn.
     Several(Vec<Reply>),
     /// This command was refused, in a pipeline whose others may have been answered.
     Refused(String),
@@ -127,7 +127,7 @@ impl Connection {
         Ok(Self { server: server.clone(), patience, inner })
     }
 
-    /// Whose connection this is.
+    /// The server that it is connected to.
     #[must_use]
     pub fn server(&self) -> &RedisUrl {
         &self.server

@@ -5,13 +5,13 @@ use std::time::Duration;
 /// A URL that is none. It is not repeated: it may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedisUrlError {
-    /// Not understood.
+    /// The text cannot be read as a URL; with what the parser finds wrong, without anything of the text.
     #[error(
         "not a Redis URL ({0}): write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or \
          redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")"
     )]
     Syntax(String),
-    /// A parameter about TLS that is not known.
+    /// A parameter about TLS (`ssl…` or `tls…`) that is not known, by its name.
     #[error(
         "{0} in a Redis URL is not known, and is not ignored silently: for TLS there are ssl_ca_certs=FILE, \
          ssl_certfile=FILE and ssl_keyfile=FILE, and #insecure at the end"
@@ -28,16 +28,16 @@ pub enum RedisUrlError {
 /// Why there is no TLS. What follows the server's name, in one line, with what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsTrouble {
-    /// Its certificate does not lead to anybody who is trusted, or is not valid.
+    /// Its certificate does not lead to anybody who is trusted, or is not valid; with the reason.
     #[error(
         "its certificate is not trusted ({0}): name the file of its authority by ?ssl_ca_certs=FILE in the URL or by \
          SSL_CERT_FILE; #insecure at the end of the URL takes any certificate, also an attacker's"
     )]
     Untrusted(String),
-    /// It is another's.
+    /// Its certificate is for another host; with the names that are in it.
     #[error("its certificate is for {0}: write that name in the URL, or have one made for this name")]
     OtherName(String),
-    /// It did not answer, to TLS.
+    /// It did not answer the TLS handshake within this time.
     #[error(
         "no answer within {} ms; a port without TLS gives none either: write redis:// if this is one", .0.as_millis()
     )]
@@ -53,10 +53,10 @@ pub enum TlsTrouble {
          have the server ask for none (tls-auth-clients no)"
     )]
     WhoAreYou,
-    /// Our own files.
+    /// A file that the URL names cannot be read or used; with the file and the reason.
     #[error("{0}: correct the files that its URL names")]
     Files(String),
-    /// Anything else.
+    /// Any other error of the TLS library, in its words.
     #[error("no TLS: {0}")]
     Other(String),
 }

@@ -8,54 +8,54 @@ use super::url::RedisUrl;
 /// A server that did not answer, or not with what was asked for.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RedisFault {
-    /// No connection.
+    /// No connection could be made: TCP, the password, or the choice of the database was refused.
     #[error("{server}: cannot connect: {reason}")]
     Refused {
-        /// Which server.
+        /// The server that was connected to.
         server: RedisUrl,
         /// What the system or the server said.
         reason: String,
     },
-    /// The connection is there, and no encryption.
+    /// The server was reached, but no encrypted connection came about.
     #[error("{server}: {trouble}")]
     Tls {
-        /// Which server.
+        /// The server that was connected to.
         server: RedisUrl,
-        /// What is wrong.
+        /// What is wrong with TLS, with what to do about it.
         trouble: TlsTrouble,
     },
-    /// Nothing came in time.
+    /// No answer came in time, to connecting or to a command.
     #[error("{server}: no answer within {} ms", .patience.as_millis())]
     Silent {
-        /// Which server.
+        /// The server that did not answer.
         server: RedisUrl,
-        /// How long it was waited for.
+        /// How long an answer was waited for.
         patience: Duration,
     },
-    /// The connection broke.
+    /// The connection broke while an answer was waited for.
     #[error("{server}: the connection is lost: {reason}")]
     Lost {
-        /// Which server.
+        /// The server that it was to.
         server: RedisUrl,
-        /// What the system said.
+        /// What the system said, in one line.
         reason: String,
     },
     /// The server answered with an error.
     #[error("{server}: {command} was refused: {reason}")]
     Answer {
-        /// Which server.
+        /// The server that refused.
         server: RedisUrl,
-        /// What was asked.
+        /// The name of the command that was sent.
         command: &'static str,
-        /// What it said.
+        /// The server's error, in one line.
         reason: String,
     },
     /// The server answered something else than Redis does.
     #[error("{server}: {command} was not answered as Redis does; is this a Redis server?")]
     Strange {
-        /// Which server.
+        /// The server that answered.
         server: RedisUrl,
-        /// What was asked.
+        /// The name of the command that was sent.
         command: &'static str,
     },
 }

@@ -7,16 +7,16 @@ use crate::redis::{RedisUrl, RedisUrlError};
 /// Servers or options that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// No URL.
+    /// One of the servers is not a Redis URL.
     #[error(transparent)]
     Url(#[from] RedisUrlError),
-    /// No server.
+    /// The list of servers is empty.
     #[error("a lock in Redis needs at least one server")]
     NoServer,
-    /// One server cannot vote twice.
+    /// This server is in the list more than once: one server cannot vote twice.
     #[error("{0} is named twice: each server has one vote")]
     Twice(RedisUrl),
-    /// Too short.
+    /// This term is shorter than 100 ms, which leaves no time for the answers of a majority.
     #[error("a term of {} ms is too short for a lock in Redis: take at least 100 ms", .0.as_millis())]
     Term(Duration),
 }
@@ -27,23 +27,23 @@ pub enum NotAcquired {
     /// Others have it, on so many servers that there is no majority left.
     #[error("{key} is taken ({taken} of {servers} servers)")]
     Taken {
-        /// The key.
+        /// The key in Redis that the lock is on.
         key: String,
-        /// Servers that said no.
+        /// Servers on which somebody else has the key.
         taken: u32,
-        /// Servers there are.
+        /// Servers that were asked, those without an answer included.
         servers: u32,
     },
     /// Too few servers can be asked.
     #[error("{key}: {granted} of {servers} servers agreed, and {quorum} are needed: {}", .faults.join("; "))]
     NoQuorum {
-        /// The key.
+        /// The key in Redis that the lock is on.
         key: String,
-        /// Servers that said yes.
+        /// Servers that set the key.
         granted: u32,
-        /// How many would have had to.
+        /// Servers that have to agree: more than half of them.
         quorum: u32,
-        /// Servers there are.
+        /// Servers that were asked, those without an answer included.
         servers: u32,
         /// What is wrong with each of the others, in one line.
         faults: Vec<String>,
@@ -51,9 +51,9 @@ pub enum NotAcquired {
     /// A majority agreed, when nothing was left of the term.
     #[error("{key}: the servers took {} ms to agree, and nothing was left of the term", .elapsed.as_millis())]
     TooSlow {
-        /// The key.
+        /// The key in Redis that the lock is on.
         key: String,
-        /// How long it took.
+        /// How long it took, from before the first request was sent.
         elapsed: Duration,
     },
 }
@@ -64,9 +64,9 @@ pub enum Lost {
     /// So many servers no longer have the value that there is no majority left: the key was deleted, or is another's.
     #[error("the lock is lost: {gone} of {servers} servers no longer have it")]
     Gone {
-        /// Servers that do not have it.
+        /// Servers that answered that they do not have the value.
         gone: u32,
-        /// Servers there are.
+        /// Servers that were asked, those without an answer included.
         servers: u32,
     },
     /// No majority confirmed a renewal before the term ended.
@@ -77,10 +77,10 @@ pub enum Lost {
 /// Work under a lock that was not done, or not to its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Interrupted {
-    /// It did not begin.
+    /// The lock was not acquired, so the work did not begin.
     #[error(transparent)]
     NotAcquired(#[from] NotAcquired),
-    /// It was dropped where it was.
+    /// The lock was lost, and the work was dropped where it was.
     #[error(transparent)]
     Lost(#[from] Lost),
 }

@@ -12,7 +12,7 @@ use super::quorum;
 use super::watchdog::{self, State};
 use locktop_base::clock;
 
-/// What became of a release.
+/// What became of a release, counted over the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Released {
     /// Servers that had the value and have deleted it.

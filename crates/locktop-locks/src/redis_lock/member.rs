@@ -29,7 +29,7 @@ pub(super) enum Vote {
     Unknown(String),
 }
 
-/// A server.
+/// A server that votes, with the one connection to it, which is made when it is first needed.
 #[derive(Debug)]
 pub(super) struct Member {
     server: RedisUrl,

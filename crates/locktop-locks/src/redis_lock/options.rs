@@ -17,7 +17,7 @@ pub enum Restarts {
     Trusted,
 }
 
-/// How locks are taken.
+/// How locks are taken: for how long, under which name, and how patiently.
 #[derive(Debug, Clone)]
 pub struct LockOptions {
     pub(super) term: Duration,

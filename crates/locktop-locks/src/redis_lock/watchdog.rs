@@ -23,7 +23,7 @@ pub(super) struct State {
 /// What a renewal came to.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// Valid until then.
+    /// A majority has renewed: valid until this time of [`clock::since_boot`].
     Renewed(Duration),
     /// Nothing is known; it may be tried again.
     Unclear,

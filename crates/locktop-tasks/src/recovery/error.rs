@@ -13,7 +13,7 @@ pub enum RecoverError {
     /// No schema of ours of this name.
     #[error("there is no schema {} of locktop in this database{}", .schema.quoted(), remedy(.others, .printed))]
     NoSchema {
-        /// The name.
+        /// The name that was asked for.
         schema: SchemaName,
         /// Schemas of ours with other names.
         others: Vec<String>,
@@ -23,30 +23,30 @@ pub enum RecoverError {
     /// A schema of this name that we did not make.
     #[error("the schema {} was not made by locktop{}", .schema.quoted(), remedy(.others, .printed))]
     Foreign {
-        /// The name.
+        /// The name that was asked for.
         schema: SchemaName,
         /// Schemas of ours with other names.
         others: Vec<String>,
         /// Schemas with task tables that are not ours.
         printed: Vec<String>,
     },
-    /// An older one.
+    /// A schema of ours of an older version, without the functions that recover.
     #[error("the schema {} is too old for this: \"locktop schema install\" upgrades it", .0.quoted())]
     Old(SchemaName),
     /// No task has the name that was given.
     #[error("there is no task \"{name}\" in the schema {}", .schema.quoted())]
     NoTask {
-        /// The schema.
+        /// The schema whose tasks were looked at.
         schema: SchemaName,
-        /// The name.
+        /// The name of a task that was asked for (`task_name`).
         name: String,
     },
-    /// The role may not look.
+    /// The role lacks a privilege that looking needs (SQLSTATE `42501`).
     #[error("{message}; what the role needs: {grants}")]
     Forbidden {
-        /// The server's words.
+        /// The server's message, with its SQLSTATE, in one line.
         message: String,
-        /// The statements that would help.
+        /// The GRANT statements that would help, separated by semicolons.
         grants: String,
     },
     /// The server refuses for another reason, or is gone.

@@ -86,7 +86,7 @@ pub async fn execute_one(
     }
 }
 
-/// One execution.
+/// One execution that is recovered, with what its statements need.
 struct One<'a> {
     client: &'a Client,
     schema: &'a Schema,
@@ -100,7 +100,7 @@ impl One<'_> {
         RecoveryResult::new(self.seen.execution_id, outcome, detail)
     }
 
-    /// Closes the execution.
+    /// Has the server close the execution, if it still is as it was seen.
     async fn recover(&self, quiet: bool) -> RecoveryResult {
         match self.answer(sql::recover(self.schema, self.plan, self.seen, self.order, quiet)).await {
             Ok(answer) => self.told(answer),

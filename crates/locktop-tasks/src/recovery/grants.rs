@@ -2,15 +2,15 @@
 
 use crate::schema::SchemaName;
 
-/// The SQLSTATE `insufficient_privilege`.
+/// The SQLSTATE of `insufficient_privilege`: the role may not.
 pub(super) const FORBIDDEN: &str = "42501";
 
 /// What a role is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// See what would be done.
+    /// See what would be done: read the tasks and the executions that run.
     Plan,
-    /// Recover orphans.
+    /// Close executions whose session is gone, and write that to the audit.
     Recover,
     /// End the sessions of slow ones as well. (Those of a superuser need a superuser.)
     Terminate,

@@ -12,7 +12,7 @@ use crate::message::{Access, send};
 use crate::schema::Schema;
 use locktop_base::Timestamp;
 
-/// Where we are.
+/// The first answer: when and as whom we look, and what the schema of this name is.
 #[derive(Debug, Deserialize)]
 struct Place {
     taken_at: Timestamp,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::session::AlsoEnded;
 use locktop_base::Timestamp;
 
-/// What came of one execution.
+/// What came of the recovery of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryOutcome {
@@ -15,7 +15,7 @@ pub enum RecoveryOutcome {
     GaveUp,
     /// It had ended by itself, or somebody else had recovered it.
     NotRunning,
-    /// The plan leaves it alone.
+    /// The plan leaves it alone, so nothing was sent.
     LeftAlone,
     /// There is no such execution any more.
     NotFound,
@@ -23,7 +23,7 @@ pub enum RecoveryOutcome {
     Changed,
     /// Somebody has its row or its task locked.
     Locked,
-    /// Somebody holds its key.
+    /// Somebody holds its key, so it may still run.
     Held,
     /// Our own session holds its key.
     HeldByUs,
@@ -33,11 +33,11 @@ pub enum RecoveryOutcome {
     Shared,
     /// The server cannot tell whether it runs.
     Unknown,
-    /// It is within its timeout.
+    /// It is still within its timeout, so its session is not ended.
     NotSlow,
     /// When the holder's session began is hidden from this role.
     Hidden,
-    /// The role may not.
+    /// The role lacks a privilege that the recovery needs. Nothing was done.
     Forbidden,
     /// The server refused for another reason. Nothing was done.
     Failed,
@@ -48,7 +48,7 @@ pub enum RecoveryOutcome {
 }
 
 impl RecoveryOutcome {
-    /// Reads the server's word.
+    /// Reads the outcome that a function of the schema answered; none for a word that is not known.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
@@ -69,7 +69,7 @@ impl RecoveryOutcome {
         })
     }
 
-    /// Its word.
+    /// The word for it in JSON, on screens and in the audit; those of the server are its own.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl RecoveryOutcome {
         }
     }
 
-    /// Whether we closed it.
+    /// Whether this recovery has closed the execution.
     #[must_use]
     pub const fn is_recovered(self) -> bool {
         matches!(self, Self::Recovered | Self::GaveUp)
@@ -110,21 +110,21 @@ impl RecoveryOutcome {
 /// What came of one execution, and what the server said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryResult {
-    /// The execution.
+    /// `task_execution_log.id` of the execution.
     pub execution_id: i64,
-    /// What came of it.
+    /// Whether it was recovered, or what stood in the way.
     pub outcome: RecoveryOutcome,
     /// What was observed, or why not; text of the server may be in it.
     pub detail: String,
-    /// Who stands in the way.
+    /// The process id of the session that holds its key; none where nobody does or the server did not say.
     pub holder_pid: Option<i32>,
-    /// The process that was told to end.
+    /// The process id of the session that was told to end; none where none was.
     pub ended_pid: Option<i32>,
     /// What was seen to run in its session too; nothing where it was not told to end, or not by us.
     pub also_ended: Vec<AlsoEnded>,
     /// The row of `locktop_audit` that asked for that.
     pub audit_id: Option<i64>,
-    /// When the task runs next.
+    /// When the task runs next; none where it does not, or was not recovered.
     pub next_run_at: Option<Timestamp>,
 }
 

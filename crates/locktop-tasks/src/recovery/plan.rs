@@ -7,24 +7,24 @@ use super::session::{self, AlsoEnded, Session};
 use locktop_base::Timestamp;
 use locktop_base::text::duration;
 
-/// Which executions are wanted.
+/// Which of the executions that run by the log a recovery looks at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// Those whose session is gone.
+    /// Those whose session is gone: their key is free, and there was no sign of life for the grace.
     Orphans,
     /// Those that have run for longer than so many seconds; none: than their own timeout.
     Longer(Option<f64>),
-    /// These.
+    /// Those with these ids, whatever their state.
     Executions(Vec<i64>),
 }
 
-/// What was asked for.
+/// What a recovery was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// Which executions.
+    /// Which executions of them.
     pub select: Selection,
-    /// Of the task with this name alone.
+    /// Only executions of the task with this name; none for those of all tasks.
     pub task: Option<String>,
     /// Whether the session that holds the key of a slow one is ended.
     pub terminate: bool,
@@ -38,12 +38,12 @@ pub enum Step {
     Recover,
     /// The session that holds its key is ended first.
     Terminate {
-        /// Its process.
+        /// The process id of that session.
         pid: i32,
-        /// When it began.
+        /// When its process started (`backend_start`): a process id alone is recycled.
         start: Timestamp,
     },
-    /// Nothing.
+    /// Nothing is done, for this reason.
     Leave(Reason),
 }
 
@@ -74,7 +74,7 @@ pub enum Reason {
 pub struct Planned {
     /// The execution as it was seen.
     pub seen: Running,
-    /// What is done.
+    /// What is done to it, or why nothing is.
     pub step: Step,
     /// What else ends with the session that is ended, and is not recovered by this plan.
     pub also_ended: Vec<AlsoEnded>,
@@ -99,15 +99,15 @@ pub struct Others {
 /// server compare, in the statement that acts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryPlan {
-    /// Where the tables are.
+    /// The name of the schema that the tables are in.
     pub schema: String,
     /// When it was seen, on the server's clock.
     pub taken_at: Timestamp,
     /// How long ago the last sign of life of an execution has to be whose key is free, in seconds.
     pub grace: f64,
-    /// The executions, the oldest first.
+    /// The executions that were asked for, the oldest first.
     pub rows: Vec<Planned>,
-    /// What is not among them.
+    /// The other executions that run by the log, counted.
     pub others: Others,
 }
 
@@ -137,7 +137,7 @@ impl RecoveryPlan {
         plan
     }
 
-    /// The row of an execution.
+    /// The row of the execution with this id; none when it was not asked for.
     #[must_use]
     pub fn row(&self, execution_id: i64) -> Option<&Planned> {
         self.rows.iter().find(|row| row.seen.execution_id == execution_id)
@@ -249,7 +249,7 @@ fn fill(rows: &mut [Planned], running: &[Running]) {
 }
 
 impl Planned {
-    /// Whether anything is done.
+    /// Whether the execution is closed, with or without ending a session for it.
     #[must_use]
     pub fn acts(&self) -> bool {
         !matches!(self.step, Step::Leave(_))

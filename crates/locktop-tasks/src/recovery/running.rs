@@ -21,7 +21,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Its word.
+    /// The word for it in the column `state` of the view, and in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,35 +37,37 @@ impl RunState {
 /// A row of `task_execution_log` with its task, and who holds the key. Texts are the server's: not yet fit for a screen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Running {
-    /// The execution.
+    /// `task_execution_log.id` of the execution.
     pub execution_id: i64,
-    /// Its task.
+    /// `scheduled_tasks.id` of its task.
     pub task_id: i64,
-    /// The task's name.
+    /// `scheduled_tasks.task_name` of its task.
     pub task_name: String,
-    /// Who runs it by the log.
+    /// `worker_id`: the name of the worker that runs it by the log.
     pub worker_id: String,
-    /// How it is.
+    /// Whether its key is held and its time is up, by the server.
     pub state: RunState,
-    /// When it began.
+    /// When it began; none where the log has no time or one that is none, such as infinity.
     pub started_at: Option<Timestamp>,
-    /// The worker's last sign of life after that.
+    /// The last heartbeat of its worker; none before the first one.
     pub heartbeat_at: Option<Timestamp>,
-    /// How long it has run, in seconds.
+    /// How long it has run, in seconds; none where it is not known when it began.
     pub run_seconds: Option<f64>,
-    /// How long it may run, in seconds.
+    /// `scheduled_tasks.timeout`, how long it may run, in seconds; none where it is infinite.
     pub timeout_seconds: Option<f64>,
     /// Which attempt it is, by the failures that its task counts.
     pub attempt: i64,
     /// At which attempt it is given up.
     pub max_attempts: i64,
-    /// When it is tried again after this attempt failed, in seconds.
+    /// How long its task rests after this attempt failed, in seconds; none where its `retry_delay` is
+    /// infinite.
     pub retry_seconds: Option<f64>,
-    /// Whether its task has a schedule.
+    /// Whether its task has a schedule (`schedule_cron`), and so runs again whatever becomes of this
+    /// Whether its task is enabled (`is_enabled`): otherwise it does not run again.
     pub is_scheduled: bool,
     /// Whether its task is enabled.
     pub is_enabled: bool,
-    /// The key.
+    /// The number of the advisory lock that its session holds while it runs; none where the log has none.
     pub lock_id: Option<i64>,
     /// Who holds it: a process id; none also for a prepared transaction.
     pub holder_pid: Option<i32>,
@@ -73,14 +75,14 @@ pub struct Running {
     pub holder_start: Option<Timestamp>,
     /// Whether a prepared transaction is among the holders.
     pub held_by_prepared: bool,
-    /// The session that ran it by the log.
+    /// The process id of the session that ran it by the log.
     pub backend_pid: Option<i32>,
-    /// When that session began.
+    /// When that session began (`backend_start`); together with the process id it names one session.
     pub backend_start: Option<Timestamp>,
 }
 
 impl Running {
-    /// The last that was heard of it.
+    /// The later of its start and its last heartbeat; none where neither is known.
     #[must_use]
     pub fn last_seen_at(&self) -> Option<Timestamp> {
         self.started_at.max(self.heartbeat_at)

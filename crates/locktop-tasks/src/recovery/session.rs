@@ -8,7 +8,7 @@ use locktop_base::Timestamp;
 /// An execution that nobody asked to recover, and that ends with a session that is ended for another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlsoEnded {
-    /// The execution.
+    /// `task_execution_log.id` of the execution.
     pub execution_id: i64,
     /// Its task's name, as the server has it.
     pub task_name: String,

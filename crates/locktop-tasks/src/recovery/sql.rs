@@ -22,7 +22,7 @@ fn guarded(schema: &Schema, sql: &str) -> String {
     format!("{};\n{sql}", schema.guard())
 }
 
-/// What runs by the log.
+/// The statement for the executions that run by the log: `assets/sql/recovery/running.sql`.
 pub(super) fn running(schema: &Schema) -> String {
     let (name, answer) = (schema.quoted(), packed("to_jsonb(q)"));
     guarded(schema, &fill(&without_comments(RUNNING), &[("$schema", &name), ("$answer", &answer)]))
@@ -103,7 +103,8 @@ pub(super) fn ask(schema: &Schema, seen: &Running, (pid, start): (i32, Timestamp
     guarded(schema, &sql)
 }
 
-/// Ends it.
+/// Ends the session that this row of the audit asked to end, if it still is the same: `t`, or `f` where it is
+/// not.
 pub(super) fn terminate(schema: &Schema, audit_id: i64) -> String {
     guarded(schema, &format!("SELECT {}.terminate_task_holder({audit_id})", schema.quoted()))
 }

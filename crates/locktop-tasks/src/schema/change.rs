@@ -14,38 +14,38 @@ use locktop_locks::SchemaName;
 /// At most so many names in an error.
 const NAMED: usize = 10;
 
-/// What an installation did.
+/// What an installation or an upgrade did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// The version that was there.
+    /// The version that was there; none where there was no schema.
     pub from: Option<u32>,
     /// The version that is there now.
     pub to: u32,
-    /// How many objects are new.
+    /// Tables, views and functions that were not there before.
     pub made: usize,
     /// Objects that are not as they were installed, or not ours. They were left alone.
     pub odd: Vec<Object>,
 }
 
-/// What a drop would remove.
+/// What a drop would remove, if nothing changes until then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     /// The version that is there.
     pub version: u32,
-    /// How many objects there are.
+    /// Tables, views and functions that are in it.
     pub objects: usize,
-    /// How many rows are in each table.
+    /// The name of each table with its number of rows.
     pub rows: Vec<(String, i64)>,
 }
 
-/// What was dropped.
+/// What was dropped, counted in the transaction that dropped it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// The version that was there.
+    /// The version that it had.
     pub version: u32,
-    /// How many objects are gone.
+    /// Tables, views and functions that are gone with it.
     pub objects: usize,
-    /// How many rows were in each table.
+    /// The name of each table with the number of rows that it had.
     pub rows: Vec<(String, i64)>,
 }
 

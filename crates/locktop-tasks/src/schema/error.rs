@@ -10,46 +10,46 @@ pub enum SchemaError {
     /// A schema of this name is there, and locktop did not make it.
     #[error("the schema {} was not made by locktop and is left alone: name another with --schema", .0.quoted())]
     Foreign(SchemaName),
-    /// A newer locktop made it.
+    /// The schema has a version that only a newer locktop knows.
     #[error("the schema {} has version {found}, and this locktop knows versions up to {known}: use a newer one", .schema.quoted())]
     Newer {
-        /// The schema.
+        /// The schema that was to be changed.
         schema: SchemaName,
-        /// Its version.
+        /// The version that it has (`locktop_schema.version`).
         found: u32,
-        /// Ours.
+        /// The newest version that this program knows, [`LATEST`](super::LATEST).
         known: u32,
     },
     /// It, or something in it, belongs to somebody who is not trusted: whose it is, and what helps.
     #[error("the schema {} is not used: {reason}", .schema.quoted())]
     Untrusted {
-        /// The schema.
+        /// The schema that was to be used.
         schema: SchemaName,
-        /// Whose it is.
+        /// Who owns it or what is in it, and what helps.
         reason: String,
     },
     /// There is something in it that locktop did not make, or not as it is.
     #[error("in the schema {} there is {what}: {}", .schema.quoted(), .objects.join(", "))]
     NotOurs {
-        /// The schema.
+        /// The schema that was to be changed.
         schema: SchemaName,
-        /// What is wrong with them.
+        /// What is wrong with all of them, in words that fit "in the schema … there is".
         what: &'static str,
-        /// Kind and name of each.
+        /// The kind and the name of each, such as `table jobs`.
         objects: Vec<String>,
     },
     /// Sessions run tasks of it or items of its queue, or hold its leases.
     #[error("tasks of the schema {} are running, or its leases held ({count} now): stop the workers first", .schema.quoted())]
     InUse {
-        /// The schema.
+        /// The schema that was to be changed.
         schema: SchemaName,
-        /// How many.
+        /// Running tasks, items that are worked on, and leases that are held, together.
         count: i64,
     },
     /// Objects elsewhere are built on it.
     #[error("the schema {} cannot be dropped while other objects depend on it: {detail}", .schema.quoted())]
     Dependents {
-        /// The schema.
+        /// The schema that was to be dropped.
         schema: SchemaName,
         /// The server's list of them, in one line.
         detail: String,
@@ -60,45 +60,45 @@ pub enum SchemaError {
     /// The role may not: the server's words, and the statements that would help.
     #[error("{message}{}{needs}", if .needs.is_empty() { "" } else { "; what helps: " })]
     Forbidden {
-        /// The server's words.
+        /// The server's message, detail and hint, in one line.
         message: String,
         /// `GRANT …`; empty where nobody knows.
         needs: String,
     },
-    /// There is no such schema.
+    /// There is no schema of this name in the database.
     #[error("there is no schema {}: \"locktop schema install\" makes it", .0.quoted())]
     Missing(SchemaName),
-    /// An older one, which cannot do that.
+    /// A schema of ours of an older version, which lacks the functions for this.
     #[error("the schema {} has version {found}, which is too old for this: \"locktop schema install\" upgrades it", .schema.quoted())]
     Old {
-        /// The schema.
+        /// The schema that was to be used.
         schema: SchemaName,
-        /// Its version.
+        /// The version that it has (`locktop_schema.version`).
         found: u32,
     },
     /// The schema to adopt from has not what could be adopted.
     #[error("the tables of the schema {} are not adopted: {reason}", .source_schema.quoted())]
     Unadoptable {
-        /// Where they are.
+        /// The schema that the tables are in.
         source_schema: SchemaName,
-        /// What is wrong with them.
+        /// What is wrong with them, or that there are none.
         reason: String,
     },
     /// Somebody works on what would be adopted.
     #[error("somebody works on the tables of the schema {}: {}. Wait until that ends, or stop the workers; then run this again", .source_schema.quoted(), .what.join("; "))]
     Busy {
-        /// Where they are.
+        /// The schema that the tables are in.
         source_schema: SchemaName,
         /// What runs, and who holds which key.
         what: Vec<String>,
     },
-    /// A server before 14.
+    /// A server older than PostgreSQL 14; with its version.
     #[error("this server is PostgreSQL {0}: locktop's schema needs 14 or later")]
     TooOld(String),
     /// The server refuses, in its own words.
     #[error("the server refuses: {0}")]
     Server(String),
-    /// The connection failed.
+    /// The connection could not be used any more; in the client library's words.
     #[error("the connection failed: {0}")]
     Connection(String),
 }

@@ -6,14 +6,14 @@ use locktop_locks::SchemaName;
 /// A schema of locktop's, and the roles that may own what is in it beside superusers and the role that is connected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Schema {
-    /// What it is called.
+    /// The schema's name, as the catalog has it.
     pub name: SchemaName,
     /// Who may own it and what is in it.
     pub trusted_owners: TrustedOwners,
 }
 
 impl Schema {
-    /// The name in a statement.
+    /// The schema's name in double quotes, for a statement.
     #[must_use]
     pub fn quoted(&self) -> String {
         self.name.quoted()

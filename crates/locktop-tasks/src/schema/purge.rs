@@ -14,26 +14,26 @@ use super::rights::{Need, explained};
 use super::script;
 use super::state::{State, look};
 
-/// The first version that can.
+/// The first version of the schema that has `purge_candidates` and its like.
 const SINCE: u32 = 5;
-/// Rows of one transaction.
+/// Rows that one transaction removes at most.
 const BATCH: i32 = 10_000;
 /// To count what is old goes through all of it.
 const COUNTING: &str = "SET LOCAL statement_timeout = '10min'";
 
-/// Something that grows.
+/// A table that grows with every job or action, from which old rows can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     /// `task_execution_log`: executions that have ended.
     Executions,
     /// `task_queue`: items that completed or were set aside as failed.
     Queue,
-    /// `locktop_audit`.
+    /// `locktop_audit`: what was done to tasks, items and sessions, by whom.
     Audit,
 }
 
 impl Log {
-    /// All of them.
+    /// Every log that old rows can be removed from.
     pub const ALL: [Self; 3] = [Self::Executions, Self::Queue, Self::Audit];
 
     /// As the schema calls it: in `locktop.keep_executions` and `purge_executions()`.
@@ -46,7 +46,7 @@ impl Log {
         }
     }
 
-    /// Its table.
+    /// The name of its table, without the schema.
     #[must_use]
     pub fn table(self) -> &'static str {
         match self {
@@ -57,14 +57,14 @@ impl Log {
     }
 }
 
-/// What is older than it is to be kept.
+/// The rows of one log that are older than they are to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Old {
-    /// Where.
+    /// The log that they are in.
     pub log: Log,
     /// For how long rows are kept, as the server writes it.
     pub keep: String,
-    /// How many rows are older.
+    /// Rows that are over and older than that.
     pub rows: i64,
 }
 

@@ -10,11 +10,11 @@ use locktop_locks::SchemaName;
 /// What a role wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Install or upgrade.
+    /// Install the schema in a database, or upgrade it.
     Install,
-    /// See which version there is.
+    /// Read which version there is, and whether it is whole.
     Look,
-    /// What only the owner may.
+    /// Do what only the owner may, such as drop it or remove old rows.
     Own,
 }
 

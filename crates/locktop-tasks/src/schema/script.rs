@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use locktop_locks::SchemaName;
 
-/// The newest version.
+/// The newest version of the schema, which an installation makes.
 pub const LATEST: u32 = 7;
 
 /// The files of a version, in order.
@@ -69,7 +69,7 @@ static VERSIONS: [Version; 7] = [
     Version { number: LATEST, files: &[file!("007_workers"), file!("007_purge")] },
 ];
 
-/// Ends each version.
+/// Records the version at the end of its script, and marks what was made.
 const MARK: &str = file!("mark");
 const OBJECTS: &str = file!("objects");
 

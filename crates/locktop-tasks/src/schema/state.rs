@@ -21,7 +21,7 @@ pub enum Found {
     Changed,
     /// We made it, and it is not there.
     Missing,
-    /// We did not make it.
+    /// Somebody else made it.
     Foreign,
 }
 
@@ -32,7 +32,7 @@ pub struct Object {
     pub kind: String,
     /// Its name, and for a function the types of its arguments.
     pub identity: String,
-    /// What is known of it.
+    /// Whether we made it, and whether it is as it was.
     pub found: Found,
 }
 
@@ -42,18 +42,18 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// What there is.
+/// What there is of a schema in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// No schema of this name.
+    /// There is no schema of this name.
     Absent,
     /// A schema that we did not make.
     Foreign,
-    /// Ours.
+    /// A schema that `locktop schema install` made.
     Installed {
         /// The newest version that was applied.
         version: u32,
-        /// All that is in it or should be.
+        /// All that is in it, and what should be and is not.
         objects: Vec<Object>,
     },
 }

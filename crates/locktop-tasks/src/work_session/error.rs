@@ -6,29 +6,29 @@ use pg_connect::error::ConnectError;
 use pg_connect::message;
 use pg_connect::refusal;
 
-/// Why there is no session.
+/// Why a worker has no session: nothing was taken.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// No connection.
+    /// No connection to the server could be made.
     #[error(transparent)]
     Connect(ConnectError),
     /// A pooler that no lock can be held behind, or not known.
     #[error(transparent)]
     Pooler(PoolerError),
-    /// No schema of this name.
+    /// There is no schema of this name in the database.
     #[error("there is no schema {} in the database \"{database}\": `locktop schema install` makes it, --schema names another", .schema.quoted())]
     NoSchema {
-        /// The schema.
+        /// The name that was asked for.
         schema: SchemaName,
-        /// Where it was looked for.
+        /// The database in which it was looked for.
         database: String,
     },
     /// One that was made by an older locktop.
     #[error("the schema {} has version {found}, and a worker needs version {LATEST}: `locktop schema install` upgrades it", .schema.quoted())]
     OldSchema {
-        /// The schema.
+        /// The schema that was to be used.
         schema: SchemaName,
-        /// Its version.
+        /// The version that it has (`locktop_schema.version`).
         found: u32,
     },
     /// Somebody else's, a newer locktop's, or one that cannot be looked at.
@@ -37,15 +37,15 @@ pub enum OpenError {
     /// The role may not do what a worker does.
     #[error("{message}; what a worker needs: {needs}")]
     Forbidden {
-        /// What it may not.
+        /// What it may not, in the server's words or ours.
         message: String,
-        /// The statements that give it all of that.
+        /// The GRANT statements that give it all of that, in one line.
         needs: String,
     },
     /// Another session has the worker's name.
     #[error("{0}")]
     NameTaken(Namesake),
-    /// Nothing can be locked or written there.
+    /// The server is a standby: nothing can be locked or written there.
     #[error("this server is a standby, where no task can be run: connect to the primary")]
     Standby,
     /// The server refuses something that is needed.
@@ -59,7 +59,7 @@ pub enum OpenError {
 /// The session that has a worker's name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Namesake {
-    /// The name.
+    /// The worker's name, which two sessions cannot have.
     pub name: String,
     /// The schema in which it is taken.
     pub schema: SchemaName,
@@ -118,9 +118,9 @@ pub enum SessionError {
     /// [`WorkSession::release_idle_keys`](super::WorkSession::release_idle_keys).
     #[error("{message}")]
     Refused {
-        /// Its SQLSTATE.
+        /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
         sqlstate: String,
-        /// Its words, in one line.
+        /// The server's message with its SQLSTATE, in one line.
         message: String,
     },
 }

@@ -12,7 +12,7 @@ use crate::schema::Log;
 /// One execution of a task or one attempt at an item, ours for as long as the session lasts that took it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Where it comes from.
+    /// The table that it was taken from.
     pub source: Source,
     /// Its row: in `task_execution_log`, or in `task_queue`.
     pub id: i64,
@@ -22,13 +22,13 @@ pub struct Job {
     pub name: String,
     /// What kind of work it is: a task's type, an item's name.
     pub kind: String,
-    /// What to do, as JSON text.
+    /// What to do, as JSON text; none where the column is NULL.
     pub payload: Option<String>,
     /// Which attempt this is, from 1 on.
     pub attempt: i32,
-    /// How many there will be.
+    /// Attempts that it has altogether.
     pub max_attempts: i32,
-    /// How long it may take.
+    /// How long it may take; the longest duration where nothing limits it.
     pub timeout: Duration,
     /// The key of the advisory lock that the session holds for it.
     pub lock_id: i64,
@@ -37,14 +37,14 @@ pub struct Job {
 /// What a heartbeat found to be still ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ours {
-    /// The row of a [`Job`].
+    /// [`Job::id`]: its row in `task_execution_log`, or in `task_queue`.
     pub id: i64,
     /// Which attempt, where a row has several.
     pub attempt: Option<i32>,
 }
 
 impl Ours {
-    /// Whether it is this one.
+    /// Whether this is the job that was found to be ours, in the same attempt.
     #[must_use]
     pub fn is(self, job: &Job) -> bool {
         self.id == job.id && self.attempt.is_none_or(|attempt| attempt == job.attempt)
@@ -54,31 +54,31 @@ impl Ours {
 /// An item that a session left behind, and what was done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requeued {
-    /// The item.
+    /// `task_queue.id` of the item.
     pub id: i64,
     /// False when it was set aside, after its last attempt.
     pub again: bool,
-    /// What was seen.
+    /// What was seen of the session that had it, in one line of the server's.
     pub detail: String,
 }
 
 /// One step of removing the rows of a log that are past their retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purged {
-    /// Of which.
+    /// The log that they are removed from.
     pub log: Log,
     /// For how long rows are kept, as the server writes it.
     pub keep: String,
-    /// How many are gone.
+    /// Rows that this step removed.
     pub rows: i64,
-    /// Whether the role may remove any.
+    /// Whether the role may remove any: without the privilege nothing is tried.
     pub may: bool,
 }
 
-/// How a job ends.
+/// What a worker says of a job when its work is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
-    /// The work is done.
+    /// The work is done: the row becomes `completed`.
     Completed,
     /// It is not, and why. It is tried again, up to its last attempt.
     Failed(String),

@@ -44,7 +44,7 @@ impl News {
         Source::ALL.into_iter().find(|source| source.channel() == channel).map(Self::Due)
     }
 
-    /// What it is about.
+    /// The source that it is about.
     #[must_use]
     pub fn source(self) -> Source {
         match self {

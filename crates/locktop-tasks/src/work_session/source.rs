@@ -12,17 +12,17 @@ pub(super) const QUIET: &str = "locktop_quiet";
 /// Where a worker takes work from: what is due by a plan, or what waits in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// `scheduled_tasks`.
+    /// Executions of tasks that are due, from `scheduled_tasks`.
     Tasks,
-    /// `task_queue`.
+    /// Items that are pending and due, from `task_queue`.
     Queue,
 }
 
 impl Source {
-    /// All of them.
+    /// Both sources, tasks first.
     pub const ALL: [Self; 2] = [Self::Tasks, Self::Queue];
 
-    /// As in `--only`.
+    /// The word for it in the option `--only` and in notifications.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

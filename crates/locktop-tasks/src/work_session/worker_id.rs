@@ -18,7 +18,7 @@ pub enum WorkerIdError {
     /// Nothing, or only blanks.
     #[error("a worker's id is not empty")]
     Empty,
-    /// Longer than anybody would read.
+    /// A name of more than 100 characters; with their number.
     #[error("a worker's id has at most {LONGEST} characters; this one has {0}")]
     TooLong(usize),
     /// Something in it that cannot be seen.
@@ -27,7 +27,7 @@ pub enum WorkerIdError {
 }
 
 impl WorkerId {
-    /// The name.
+    /// The name as it is stored in `worker_id`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

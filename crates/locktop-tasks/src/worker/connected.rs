@@ -124,7 +124,7 @@ impl<W: Work> Connected<'_, W> {
         Ok(())
     }
 
-    /// It did that.
+    /// Forgets what the server refused before: it has done that now, and another refusal is told again.
     pub(super) fn accepted(&mut self, what: &'static str) {
         self.refused.remove(what);
     }

@@ -12,7 +12,7 @@ use locktop_base::text;
 /// How much an event matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// All is well.
+    /// All goes as planned.
     Info,
     /// Something did not go as planned, and the worker deals with it.
     Warn,
@@ -21,7 +21,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name, in capitals.
+    /// The name in capitals, as it stands in a log line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,127 +37,127 @@ impl Level {
 pub enum Event {
     /// There is no connection to be had yet, and why.
     Waiting(String),
-    /// There is one; the process id of the server's side.
+    /// The worker has a session of the server, and begins to take work.
     Connected {
-        /// The process id.
+        /// The process id of its backend.
         pid: i32,
-        /// What the worker takes.
+        /// The types of work that it takes.
         types: Types,
     },
-    /// It has ended, with so many jobs running.
+    /// The connection has ended, and with it the keys of all jobs that run.
     Lost {
-        /// Why.
+        /// What is known of its end.
         reason: String,
-        /// Jobs that are being stopped for it.
+        /// Jobs that were running, which are stopped for it.
         running: usize,
     },
-    /// A job was begun.
+    /// A job was taken, and its work begins.
     Began {
-        /// Which.
+        /// The job that was taken.
         job: Name,
     },
     /// What a job that went well has said.
     Output {
-        /// Which.
+        /// The job that said it.
         job: Name,
-        /// The end of it.
+        /// The end of what it wrote.
         text: String,
     },
     /// A job is done, and the server has it.
     Completed {
-        /// Which.
+        /// The job that is done.
         job: Name,
-        /// How long it took.
+        /// How long its work took.
         took: Duration,
     },
     /// A job failed, and the server has it.
     Failed {
-        /// Which.
+        /// The job that failed.
         job: Name,
-        /// How long it took.
+        /// How long its work took.
         took: Duration,
-        /// Whether there is another attempt.
+        /// Whether it is tried again; false after its last attempt.
         again: bool,
-        /// Why.
+        /// What went wrong, in the words of the work.
         reason: String,
     },
     /// A job was told to stop.
     Stopped {
-        /// Which.
+        /// The job that is being stopped.
         job: Name,
-        /// How long it has run.
+        /// How long its work had run.
         took: Duration,
-        /// Why.
+        /// What it is stopped for.
         reason: StopReason,
     },
     /// The end of a job did not count: it was not ours any more.
     NotCounted {
-        /// Which.
+        /// The job whose end did not count.
         job: Name,
     },
     /// The server refused to write the end of a job; it is tried again while the session lasts.
     NotWritten {
-        /// Which.
+        /// The job whose end is not written.
         job: Name,
-        /// Why.
+        /// The server's refusal, in one line.
         reason: String,
     },
     /// The session ended before it said whether it wrote the end of a job.
     NotKnown {
-        /// Which.
+        /// The job whose end may or may not be written.
         job: Name,
-        /// Why.
+        /// What is known of the end of the session.
         reason: String,
     },
     /// The server refused something; it will be tried again.
     Refused {
-        /// What.
+        /// What was asked of the server, in words.
         what: &'static str,
-        /// Why.
+        /// The server's refusal, in one line.
         reason: String,
     },
-    /// Nothing new is taken; so many are running.
+    /// The worker was told to quit: nothing new is taken.
     ShuttingDown {
-        /// How many.
+        /// Jobs that still run.
         running: usize,
     },
     /// A job was given back, for others to run.
     GivenBack {
-        /// Which.
+        /// The job that was given back; the attempt does not count.
         job: Name,
     },
     /// An item of the queue was taken from a session that is gone.
     Requeued(Requeued),
     /// Rows were removed that were past their retention.
     Purged {
-        /// Of which log.
+        /// The log that they were removed from.
         log: Log,
-        /// How many.
+        /// Rows that were removed.
         rows: i64,
         /// The retention, as the server writes it.
         keep: String,
     },
     /// A retention is set, and the worker's role may not remove rows.
     NotPurged {
-        /// Of which log.
+        /// The log that has a retention.
         log: Log,
-        /// Where.
+        /// The schema that its table is in.
         schema: SchemaName,
     },
-    /// The end, and what was done until then.
+    /// The worker has ended as it was told to, with what it did until then.
     Ended(super::Summary),
-    /// An end of another kind, and why.
+    /// The worker has ended because it cannot go on, and why.
     GaveUp(String),
 }
 
-/// A job, for people.
+/// A job as events name it: short, and safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// What it is called, in one line that is not long.
     pub title: String,
-    /// Where it comes from.
+    /// The table that it comes from.
     pub source: Source,
-    /// The execution, or the item.
+    /// The row in `task_execution_log`, or in `task_queue`.
     pub id: i64,
     /// The task; for an item, the item itself.
     pub task_id: i64,
@@ -165,7 +165,7 @@ pub struct Name {
     pub kind: String,
     /// Which attempt, from 1 on.
     pub attempt: i32,
-    /// How many there will be.
+    /// Attempts that it has altogether.
     pub max_attempts: i32,
 }
 
@@ -195,7 +195,8 @@ impl fmt::Display for Name {
 }
 
 impl Event {
-    /// How much it matters.
+    /// How much it matters: `Info` when all goes as planned, `Error` when something is lost or failed for
+    /// good.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
@@ -223,7 +224,7 @@ impl Event {
         }
     }
 
-    /// One word for it.
+    /// One word for it, for logs that machines read.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -249,7 +250,7 @@ impl Event {
         }
     }
 
-    /// The job that it is about.
+    /// The job that it is about; none for events of the worker itself.
     #[must_use]
     pub fn job(&self) -> Option<&Name> {
         match self {
@@ -266,7 +267,7 @@ impl Event {
         }
     }
 
-    /// How long it took.
+    /// How long the job's work took; none for events that end no work.
     #[must_use]
     pub fn took(&self) -> Option<Duration> {
         match self {
@@ -277,7 +278,7 @@ impl Event {
         }
     }
 
-    /// What went wrong.
+    /// What went wrong, in one line; none where nothing did.
     #[must_use]
     pub fn error(&self) -> Option<String> {
         match self {
@@ -367,7 +368,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.3} s", time.as_secs_f64())
 }
 
-/// Where events go.
+/// The function that is told each event of a worker.
 #[derive(Clone)]
 pub struct Report(Arc<dyn Fn(&Event) + Send + Sync>);
 
@@ -377,7 +378,7 @@ impl Report {
         Self(Arc::new(tell))
     }
 
-    /// To nobody.
+    /// A report that nobody reads.
     #[must_use]
     pub fn nowhere() -> Self {
         Self::to(|_| {})

@@ -158,7 +158,7 @@ pub(super) fn glance_in(first: bool) -> Duration {
     if first { part_of(GLANCE) } else { GLANCE.saturating_sub(part_of(GLANCE / 4)) }
 }
 
-/// A random part.
+/// A random part of a duration, evenly spread from zero to all of it.
 pub(super) fn part_of(whole: Duration) -> Duration {
     // Every state is seeded anew.
     let random = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0);

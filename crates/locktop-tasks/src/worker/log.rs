@@ -10,13 +10,13 @@ use locktop_base::text::one_line_prefix;
 /// Most characters of one text in a line: whoever wants more looks at the row.
 const LONGEST: usize = 4000;
 
-/// How a line is written.
+/// The form of a line of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// For people: time, level, worker, and what happened.
     #[default]
     Text,
-    /// For programs: one object.
+    /// For programs: one JSON object a line.
     Json,
 }
 

@@ -52,7 +52,7 @@ use crate::work_session::OpenError;
 use locktop_locks::SchemaName;
 use pg_connect::conninfo::ConnInfo;
 
-/// How a worker works.
+/// What a worker takes, how much at once, and what it does beside its jobs.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where the tables are. [`Options::new`] gives the connection an `application_name` that names the worker.
@@ -63,7 +63,7 @@ pub struct Options {
     pub trusted_owners: TrustedOwners,
     /// The worker's name in the log, which no other worker on the schema has at the same time.
     pub id: WorkerId,
-    /// Where it takes work from.
+    /// The tables that it takes work from.
     pub sources: Vec<Source>,
     /// Of which types; work of others is left alone.
     pub types: Types,
@@ -79,7 +79,7 @@ pub struct Options {
     pub purge: Option<Duration>,
     /// How long running work may go on after the worker was told to quit.
     pub grace: Duration,
-    /// Who is told what happens.
+    /// The function that is told what happens.
     pub report: Report,
 }
 
@@ -104,12 +104,12 @@ impl Options {
     }
 }
 
-/// What a worker did.
+/// What a worker did from its start to its end, over all of its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Jobs that it completed.
+    /// Jobs whose work was done, and whose end the server has.
     pub completed: u64,
-    /// Jobs that failed.
+    /// Jobs that failed, in this attempt or for good.
     pub failed: u64,
     /// Jobs that it stopped because they were not its own any more.
     pub stopped: u64,

@@ -36,11 +36,11 @@ struct Running {
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) job: Job,
-    /// What came of it.
+    /// Whether the work was done, or why not.
     pub(super) outcome: Result<(), WorkError>,
     /// Why it was told to stop, if it was.
     pub(super) told: Option<StopReason>,
-    /// How long it took.
+    /// How long the work took.
     pub(super) took: Duration,
 }
 
@@ -53,7 +53,7 @@ impl<W: Work> RunningJobs<W> {
         self.running.len()
     }
 
-    /// How many more can run.
+    /// How many more jobs may be begun now.
     pub(super) fn free(&self) -> usize {
         self.places.saturating_sub(self.running.len())
     }
@@ -116,7 +116,7 @@ impl<W: Work> RunningJobs<W> {
         }
     }
 
-    /// Tells all to stop.
+    /// Tells the work of all jobs to stop, for this reason.
     pub(super) fn stop_all(&self, reason: &StopReason) {
         for running in self.running.values() {
             self.tell(running, reason.clone());

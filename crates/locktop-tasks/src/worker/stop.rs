@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use locktop_base::clock;
 
-/// Why work has to stop.
+/// Why work that has begun has to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
     /// The connection that holds its lock has ended: others may have the task by now. With what is known of the cause.

@@ -7,7 +7,7 @@ use crate::work_session::{Finish, Job, Source};
 /// An end that is to be written down.
 #[derive(Debug)]
 pub(super) enum Settle {
-    /// After so long.
+    /// How the work ended, and how long it had taken.
     Finish(Finish, Duration),
     GiveBack,
 }
@@ -33,7 +33,7 @@ impl Unwritten {
         self.at = at;
     }
 
-    /// When to try again.
+    /// When the ends are tried again.
     pub(super) fn at(&self) -> Instant {
         self.at
     }

@@ -22,7 +22,7 @@ impl<W: Work> Connected<'_, W> {
         Ok(())
     }
 
-    /// One step.
+    /// Removes one batch of rows that are past their retention, and plans when to go on.
     pub(super) async fn purge(&mut self) -> Result<(), SessionError> {
         const WHAT: &str = "removing rows that are past their retention";
         if !self.is_announced {

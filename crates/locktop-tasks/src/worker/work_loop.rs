@@ -18,7 +18,7 @@ const LAST: Duration = Duration::from_secs(10);
 /// How long the server may take to hear our goodbye.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How it ended.
+/// How the work on one connection ended.
 #[derive(Debug)]
 pub(super) enum End {
     /// Told to quit, and all is settled.

@@ -6,7 +6,7 @@ use super::super::auth_watch::AuthWatch;
 use super::super::conninfo::{ConnInfo, Endpoint, Host, Negotiation, RequireAuth, SslMode, socket};
 use super::super::socket::Address;
 
-/// What to try.
+/// One attempt to connect: an address of an endpoint, with the settings that count there.
 pub(super) struct Attempt<'a> {
     pub(super) info: &'a ConnInfo,
     pub(super) endpoint: &'a Endpoint,
@@ -28,7 +28,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Where it leads.
+    /// The address that is dialled: of a host without one, localhost.
     pub(super) fn to(&self) -> Address {
         match (&self.endpoint.host, self.address) {
             (Host::Unix(directory), _) => Address::Unix(socket(directory, self.endpoint.port)),

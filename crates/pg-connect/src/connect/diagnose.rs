@@ -120,7 +120,7 @@ pub(super) fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectEr
     }
 }
 
-/// The system's words.
+/// The system's error message in one line; an end without a word is said in ours.
 pub(super) fn io(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof => "it hung up".to_owned(),

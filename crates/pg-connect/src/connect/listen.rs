@@ -18,7 +18,7 @@ use crate::message;
 pub struct Listening {
     /// For sending statements; `LISTEN` among them.
     pub client: Client,
-    /// For cancelling them.
+    /// For cancelling a statement that runs, over a connection of its own.
     pub canceller: Canceller,
     /// What was notified. A notification comes before the answer to the statement during which it arrived. Ends with the
     /// connection.

@@ -34,9 +34,9 @@ pub use path::{SearchPath, pin};
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
 pub struct Connection {
-    /// For sending statements.
+    /// For sending statements; they are answered in the order in which they were sent.
     pub client: tokio_postgres::Client,
-    /// For cancelling them.
+    /// For cancelling a statement that runs, over a connection of its own.
     pub canceller: Canceller,
     /// Ends, with the reason, when the connection does.
     pub driver: tokio::task::JoinHandle<Result<(), tokio_postgres::Error>>,
@@ -47,7 +47,7 @@ pub struct Connection {
 pub struct Place {
     /// The host as it was given, or the directory of the socket.
     pub host: String,
-    /// The port.
+    /// The port, which for a socket is part of its name.
     pub port: u16,
     /// The `sslmode` that TLS was made with: `require`, `verify-ca` or `verify-full`; none without TLS.
     pub tls: Option<&'static str>,

@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 /// was more: one channel cannot push out what another said.
 const WAITING: usize = 64;
 
-/// What `NOTIFY` sent.
+/// One notification, as `NOTIFY` or `pg_notify` sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// The channel.
+    /// The name of the channel.
     pub channel: String,
     /// What was said; empty where nothing was.
     pub payload: String,
@@ -20,10 +20,10 @@ pub struct Notification {
     pub pid: i32,
 }
 
-/// What there is to read.
+/// What a reader of notifications gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// This was said.
+    /// One notification, in the order in which they came.
     Said(Notification),
     /// More was said on this channel than anybody keeps, after what was said before and beside what will be said.
     More(String),
@@ -50,7 +50,7 @@ struct Waiting {
     over: bool,
 }
 
-/// Both ends.
+/// The ends of a new queue: the connection's, and the reader's.
 pub(super) fn pair() -> (NotificationSender, Notifications) {
     let shared = Arc::<Shared>::default();
     (NotificationSender(Arc::clone(&shared)), Notifications(shared))

@@ -15,7 +15,7 @@ use super::{Raw, diagnose};
 pub(super) struct Failure {
     /// How far it came.
     pub(super) stage: Stage,
-    /// What happened.
+    /// The error, as it is told.
     pub(super) error: ConnectError,
 }
 

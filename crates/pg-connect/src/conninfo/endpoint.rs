@@ -14,20 +14,20 @@ pub(crate) const SOCKET_DIRECTORIES: [&str; 3] = ["/var/run/postgresql", "/run/p
 pub enum Host {
     /// None was: the server of this machine.
     Local,
-    /// A name or an address.
+    /// The name of a host, or its address as text.
     Tcp(String),
     /// The directory of a Unix socket.
     Unix(PathBuf),
 }
 
-/// A place to connect to.
+/// One place to connect to, of those that a connection string names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The host.
+    /// The host as it was given (`host`); [`Host::Local`] also where only an address was.
     pub host: Host,
     /// Its address, when that was given and must not be looked up.
     pub address: Option<IpAddr>,
-    /// The port.
+    /// The port (`port`), 5432 unless another was given.
     pub port: u16,
     /// What the password file has for it, and which file that is.
     pub(crate) password: Option<(Secret, PathBuf)>,

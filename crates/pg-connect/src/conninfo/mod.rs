@@ -40,15 +40,15 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Which server of several is wanted, by what a session there may do (`target_session_attrs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionAttrs {
-    /// Any.
+    /// Any server that lets us in.
     Any,
     /// One where sessions may write by default.
     ReadWrite,
-    /// One where they may not.
+    /// One where sessions may not write by default.
     ReadOnly,
-    /// One that is no standby.
+    /// One that is no standby (not in recovery).
     Primary,
-    /// A standby.
+    /// One that is a standby (in recovery).
     Standby,
     /// A standby, and any other where there is none.
     PreferStandby,
@@ -64,7 +64,7 @@ impl SessionAttrs {
         ("prefer-standby", Self::PreferStandby),
     ];
 
-    /// Its word in `target_session_attrs`.
+    /// The word for it in `target_session_attrs`.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, attrs)| *attrs == self).map_or("", |(word, _)| word)
@@ -130,14 +130,14 @@ impl ConnInfo {
         info
     }
 
-    /// The same with another `application_name`.
+    /// The same settings with another `application_name`.
     #[must_use]
     pub fn with_application_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.application_name);
         self
     }
 
-    /// The same with another database.
+    /// The same settings for another database of the same server.
     #[must_use]
     pub fn with_dbname(mut self, name: &str) -> Self {
         name.clone_into(&mut self.dbname);
@@ -164,13 +164,13 @@ impl ConnInfo {
         self.password.as_ref().is_some_and(|(secret, _)| !secret.expose().is_empty())
     }
 
-    /// The role.
+    /// The name of the role that logs in (`user`).
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The database.
+    /// The name of the database (`dbname`); the role's name where none was given.
     #[must_use]
     pub fn dbname(&self) -> &str {
         &self.dbname

@@ -5,7 +5,7 @@
 /// What is done with a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// It is followed.
+    /// It is followed, as libpq does.
     Used,
     /// It makes no difference here.
     Harmless,
@@ -13,12 +13,12 @@ pub(super) enum Rule {
     Refused(&'static [&'static str]),
 }
 
-/// A connection parameter.
+/// A connection parameter of libpq.
 #[derive(Debug)]
 pub(super) struct Parameter {
-    /// Its key word.
+    /// Its key word in a connection string.
     pub(super) key: &'static str,
-    /// Its environment variable.
+    /// The environment variable that stands for it; none where there is none.
     pub(super) variable: Option<&'static str>,
     /// What is done with it.
     pub(super) rule: Rule,

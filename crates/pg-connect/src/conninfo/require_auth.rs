@@ -10,17 +10,17 @@ use super::key_value::is_space;
 pub(crate) enum AuthMethod {
     /// It asked for nothing, or for our certificate alone.
     None,
-    /// The password itself.
+    /// The password in clear text, as with the methods `password`, `ldap`, `pam` and `radius`.
     Password,
     /// The password's MD5 hash.
     Md5,
-    /// Kerberos, by GSSAPI.
+    /// A Kerberos ticket, by GSSAPI.
     Gss,
     /// The same on Windows.
     Sspi,
     /// SCRAM-SHA-256, with channel binding or without.
     Scram,
-    /// A bearer token.
+    /// A bearer token, from PostgreSQL 18.
     OAuth,
 }
 

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 /// What `-h -p -U -d` said.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// `-h`.
+    /// `-h`: one host or several, separated by commas, or the directory of a socket; none without the flag.
     pub host: Option<String>,
-    /// `-p`.
+    /// `-p`: one port, or one for each host; none without the flag.
     pub port: Option<String>,
-    /// `-U`.
+    /// `-U`: the role to log in as; none without the flag.
     pub user: Option<String>,
-    /// `-d`: a database name, a URI or a key=value string.
+    /// `-d`: a database name, a URI or a key=value string; none without the flag.
     pub dbname: Option<String>,
 }
 
@@ -33,11 +33,11 @@ impl std::fmt::Debug for Flags {
 pub struct Sources<'a> {
     /// A URI, a key=value string or a database name.
     pub target: Option<&'a str>,
-    /// The flags.
+    /// What the command line said.
     pub flags: Flags,
     /// Whether the flags override the target.
     pub flags_first: bool,
-    /// Looks up an environment variable.
+    /// Looks up an environment variable; none where it is not set.
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The home directory, for the password file.
     pub home: Option<PathBuf>,

@@ -13,13 +13,13 @@ use super::sources::Sources;
 /// Whether TLS is used, and what of the server's certificate is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
-    /// No TLS.
+    /// TLS is never used.
     Disable,
     /// Only when the server does not let us in without.
     Allow,
     /// When the server has it and it works.
     Prefer,
-    /// Always.
+    /// TLS is always used; no certificate is verified, except where a root certificate is there.
     Require,
     /// Always, and an authority that we trust has signed the certificate.
     VerifyCa,
@@ -45,17 +45,17 @@ const MODES: [(&str, SslMode); 6] = [
 ];
 
 impl SslMode {
-    /// Its word in `sslmode`.
+    /// The word for it in `sslmode`.
     #[must_use]
     pub fn word(self) -> &'static str {
         MODES.iter().find(|(_, mode)| *mode == self).map_or("", |(word, _)| word)
     }
 }
 
-/// How TLS begins.
+/// How TLS begins (`sslnegotiation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Negotiation {
-    /// The server is asked first.
+    /// The server is asked whether it has TLS, and answers with a byte (`SSLRequest`).
     Postgres,
     /// At once, as PostgreSQL 17 understands.
     Direct,
@@ -64,11 +64,11 @@ pub(crate) enum Negotiation {
 /// Whether our certificate is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CertMode {
-    /// Never.
+    /// It is never shown.
     Disable,
     /// When the server asks and there is one.
     Allow,
-    /// The server must ask.
+    /// It must be shown: the server has to ask for it.
     Require,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum CertMode {
 pub(crate) enum TlsVersion {
     /// TLS 1.2, and in a lower limit all before it.
     V1_2,
-    /// TLS 1.3.
+    /// TLS 1.3 (RFC 8446).
     V1_3,
 }
 
@@ -183,7 +183,7 @@ impl TlsOptions {
         }
     }
 
-    /// The list of revoked certificates.
+    /// The file of revoked certificates (`sslcrl`); none where only a directory was named, or no home is known.
     pub(crate) fn crl_file(&self) -> Option<PathBuf> {
         // As in libpq the default counts only where no directory was named.
         match (&self.crl, &self.crl_dir) {
@@ -193,18 +193,19 @@ impl TlsOptions {
         }
     }
 
-    /// Our certificate.
+    /// The file of our certificate (`sslcert`); none where neither that nor the home directory is known.
     pub(crate) fn cert_file(&self) -> Option<PathBuf> {
         self.cert.clone().or_else(|| self.default_file("postgresql.crt"))
     }
 
-    /// The key of our certificate.
+    /// The file of the key of our certificate (`sslkey`); none where neither that nor the home directory is
+    /// known.
     pub(crate) fn key_file(&self) -> Option<PathBuf> {
         self.key.clone().or_else(|| self.default_file("postgresql.key"))
     }
 }
 
-/// `sslrootcert=system`.
+/// The value of `sslrootcert` for the authorities of the system.
 const SYSTEM: &str = "system";
 
 const VERSIONS: &str = "TLSv1, TLSv1.1, TLSv1.2 or TLSv1.3";
@@ -220,7 +221,7 @@ fn min(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
     }
 }
 
-/// The highest version.
+/// The highest version; one that is older than 1.2 is refused, since it is not spoken here.
 fn max(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
     let key = "ssl_max_protocol_version";
     let Some(given) = settings.get(key) else { return Ok(None) };

@@ -14,11 +14,11 @@ const VERSION: u8 = 0xA0;
 /// A public key as a certificate has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PublicKey<'a> {
-    /// The whole `SubjectPublicKeyInfo`.
+    /// The whole `SubjectPublicKeyInfo`, with its tag and length.
     pub(super) info: &'a [u8],
     /// What is inside of its `AlgorithmIdentifier`.
     pub(super) algorithm: &'a [u8],
-    /// The key.
+    /// The bits of the key, in a form that its algorithm decides.
     pub(super) key: &'a [u8],
 }
 
@@ -44,11 +44,11 @@ pub(super) fn public_key(certificate: &[u8]) -> Option<PublicKey<'_>> {
 /// What the issuer of a certificate signed, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signed<'a> {
-    /// The whole `TBSCertificate`.
+    /// The whole `TBSCertificate`, with its tag and length: what was signed.
     pub(super) content: &'a [u8],
     /// What is inside of the `AlgorithmIdentifier` of the signature.
     pub(super) algorithm: &'a [u8],
-    /// The signature.
+    /// The bits of the signature.
     pub(super) signature: &'a [u8],
 }
 

@@ -16,7 +16,7 @@ use x509_cert::der::Decode;
 use super::authorities::{Authorities, dates, is_self_issued};
 use super::kind;
 
-/// Which chains count.
+/// Which chains of certificates count, by what their authorities may sign for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
     /// Any: webpki holds the alternative names against what the authorities may sign for.

@@ -41,7 +41,7 @@ pub(crate) enum TlsError {
     /// Nobody who is trusted has signed the certificate.
     #[error("the server's certificate was signed by \"{issuer}\", which is not among {roots}")]
     UnknownIssuer { issuer: String, roots: String },
-    /// It signed itself.
+    /// The certificate is signed with its own key, and is not among the roots.
     #[error("the server's certificate \"{subject}\" signed itself, and is not among {roots}")]
     SelfSigned { subject: String, roots: String },
     /// The authority's own certificate is out of date.
@@ -67,7 +67,7 @@ pub(crate) enum TlsError {
     /// Anything else that is wrong with it.
     #[error("the server's certificate is not accepted: {reason}")]
     Certificate { reason: String },
-    /// Anything else.
+    /// Any other error of the handshake, in the words of the library.
     #[error("{0}")]
     Other(String),
 }

@@ -41,7 +41,7 @@ pub(super) enum Stage {
     Reached,
     /// The server has TLS.
     Handshake,
-    /// TLS is there.
+    /// The handshake is done: what follows is encrypted.
     Encrypted,
 }
 

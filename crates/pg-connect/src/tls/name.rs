@@ -20,7 +20,7 @@ const NAMES: usize = 5;
 pub(super) enum By {
     /// Among the alternative names, which the authorities' constraints are held against.
     Alternative,
-    /// In the subject.
+    /// In the Common Name of the subject, which counts only without alternative names.
     CommonName,
 }
 

@@ -30,7 +30,7 @@ struct Tarjan<'a> {
     path: Vec<(usize, usize)>,
 }
 
-/// Finds all cycles.
+/// Finds the strongly connected components, and among them those that are cycles of groups.
 pub(super) fn components(index: &Index, net: &Net) -> Components {
     let nodes = net.forward.len();
     let mut tarjan = Tarjan {

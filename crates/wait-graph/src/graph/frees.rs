@@ -10,7 +10,7 @@ use crate::lock::{LockMode, LockModes, LockType};
 /// Groups that go, and what they take along.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gone<'a> {
-    /// Their numbers, ascending.
+    /// The numbers that the index has for them, ascending.
     groups: &'a [usize],
     /// Only their transactions end: an advisory lock may be the session's, and then it stays.
     keeps_advisory: bool,

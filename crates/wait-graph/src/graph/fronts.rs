@@ -9,7 +9,7 @@ use super::{Party, Queue, Root};
 /// Roots that stop the same requests of the same locks, and who waits behind them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Front {
-    /// Ranked as in [`super::WaitGraph::roots`].
+    /// The roots that they wait behind, ranked as in [`super::WaitGraph::roots`].
     pub roots: Vec<Party>,
     /// Every group behind them once, with the queue of the lock of theirs that its chain begins at: of several the first.
     pub behind: Vec<(Party, usize)>,

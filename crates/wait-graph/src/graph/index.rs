@@ -18,9 +18,9 @@ pub(super) struct Index {
 #[derive(Debug, Clone)]
 struct Group {
     party: Party,
-    /// `(queue, modes)`, queues ascending.
+    /// `(queue, modes)` of each lock that it holds, queues ascending.
     holds: Vec<(usize, LockModes)>,
-    /// `(queue, position)`, ascending.
+    /// `(queue, position)` of each of its processes that waits, ascending.
     waits: Vec<(usize, usize)>,
     /// When it began to wait.
     since: Option<Timestamp>,

@@ -54,7 +54,7 @@ impl Party {
     }
 }
 
-/// What `pg_blocking_pids(waiter)` returned.
+/// What `pg_blocking_pids(waiter)` returned for one waiting process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The process that was asked about.
@@ -68,9 +68,9 @@ pub struct Answer {
 /// What the graph is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    /// All rows of `pg_locks`.
+    /// All rows of one scan of `pg_locks`, in any order.
     pub locks: &'a [Lock],
-    /// For `leader_pid`.
+    /// Rows of `pg_stat_activity`, of which only `leader_pid` counts: it puts processes into lock groups.
     pub backends: &'a [Backend],
     /// The server's own word on some of the waiters, asked before `locks` was read.
     pub answers: &'a [Answer],
@@ -79,7 +79,7 @@ pub struct Input<'a> {
 /// A lock that somebody waits for.
 #[derive(Debug, Clone)]
 pub struct Queue {
-    /// What is locked.
+    /// The lock that is waited for.
     pub tag: LockTag,
     /// Who holds it, sorted by party.
     pub holders: Vec<Holder>,
@@ -91,7 +91,7 @@ pub struct Queue {
 /// A group that holds a lock somebody waits for.
 #[derive(Debug, Clone)]
 pub struct Holder {
-    /// The group.
+    /// The lock group, or the prepared transaction.
     pub party: Party,
     /// Every mode it holds the lock in.
     pub modes: LockModes,
@@ -100,13 +100,13 @@ pub struct Holder {
 /// A process that waits for a lock.
 #[derive(Debug, Clone)]
 pub struct Waiter {
-    /// Its group.
+    /// The lock group that the process belongs to.
     pub party: Party,
-    /// The process itself.
+    /// The process that waits: the leader of its group, or one of its parallel workers.
     pub pid: i32,
-    /// The mode it asks for.
+    /// The mode that it asks for.
     pub mode: LockMode,
-    /// Since when; none in the first moment.
+    /// `pg_locks.waitstart`: since when; none in the first moment of a wait.
     pub wait_start: Option<Timestamp>,
     /// Index of its row in [`Input::locks`].
     pub lock: usize,
@@ -123,14 +123,14 @@ pub enum EdgeKind {
     Queue,
 }
 
-/// One group waits for another.
+/// One group waits for another, in one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Edge {
-    /// Who waits.
+    /// The group that waits.
     pub waiter: Party,
-    /// For whom.
+    /// The group that it waits for.
     pub blocker: Party,
-    /// Why.
+    /// Whether the blocker holds the lock or is ahead in its queue.
     pub kind: EdgeKind,
     /// Index of the waiter's row in [`Input::locks`].
     pub lock: usize,
@@ -141,7 +141,7 @@ pub struct Edge {
 /// A party that blocks somebody and waits for nobody.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Root {
-    /// Who.
+    /// The group, or the prepared transaction.
     pub party: Party,
     /// Distinct waiting groups behind it, however far.
     pub blocked: u32,
@@ -154,7 +154,7 @@ pub struct Root {
 /// One place in the forest of waits: every waiting party is in it once.
 #[derive(Debug, Clone)]
 pub struct TreeNode {
-    /// Who.
+    /// The group, or the prepared transaction.
     pub party: Party,
     /// Index in [`Tree::nodes`] of the party it is shown under.
     pub parent: Option<usize>,
@@ -162,7 +162,7 @@ pub struct TreeNode {
     pub children: Vec<usize>,
     /// What it waits for: index of the queue, and of the waiter in it. None for a root.
     pub waits: Option<(usize, usize)>,
-    /// The edge to its parent.
+    /// Whether the parent holds the lock or is ahead in its queue; none for a top.
     pub edge: Option<EdgeKind>,
     /// Parties that block it beside its parent.
     pub more_blockers: u32,
@@ -172,10 +172,10 @@ pub struct TreeNode {
     pub cycle: Option<usize>,
 }
 
-/// The graph as a forest.
+/// The graph as a forest: each waiting party below one of those that block it.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
-    /// All places.
+    /// All nodes; the other fields name them by their index in here.
     pub nodes: Vec<TreeNode>,
     /// The top of each tree: first the member of each cycle that has waited longest, in the order of
     /// [`WaitGraph::cycles`], then the roots in the order of [`WaitGraph::roots`], then those that wait though
@@ -193,9 +193,9 @@ pub struct WaitGraph {
     /// Groups that wait for each other: a deadlock, until the server breaks it. In each, and among them, the longest
     /// wait comes first. Waiters of a queue that stand between two members of a cycle are members, too.
     pub cycles: Vec<Vec<Party>>,
-    /// The same as a forest.
+    /// The same as a forest, for showing it.
     pub tree: Tree,
-    /// Distinct waiting groups.
+    /// Number of lock groups that wait, each counted once.
     pub waiting: u32,
     index: Index,
     net: Net,

@@ -14,7 +14,7 @@ use super::per_mode::PerMode;
 pub(super) struct Net {
     /// From a waiter towards those it waits for.
     pub(super) forward: Adjacency,
-    /// The other way.
+    /// From those that are waited for towards their waiters.
     pub(super) backward: Adjacency,
 }
 

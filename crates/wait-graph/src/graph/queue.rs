@@ -10,7 +10,7 @@ pub(super) struct Entry {
     pub(super) group: usize,
     /// What its group already holds on this lock.
     pub(super) own: LockModes,
-    /// What will be shown of it.
+    /// The waiter as it will be in [`Queue::waiters`].
     pub(super) waiter: Waiter,
 }
 
@@ -18,9 +18,9 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) queue: Queue,
-    /// Numbers of `queue.holders`.
+    /// The numbers that the index has for the groups of `queue.holders`, in the same order.
     pub(super) holders: Vec<usize>,
-    /// What becomes `queue.waiters`.
+    /// Those that wait, which become `queue.waiters` in the order that is found.
     pub(super) entries: Vec<Entry>,
 }
 

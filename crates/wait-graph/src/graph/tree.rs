@@ -64,7 +64,7 @@ impl Best {
     }
 }
 
-/// Makes the forest.
+/// Hangs each waiting group below one blocker, and each group that waits for nobody at a top.
 pub(super) fn plant(ground: &Ground<'_>) -> Tree {
     let Ground { index, components, .. } = ground;
     let mut root_ranks = vec![usize::MAX; index.len()];

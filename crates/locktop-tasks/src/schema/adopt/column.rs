@@ -52,7 +52,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// The OID of its type.
+    /// The OID of its type (`pg_attribute.atttypid`).
     #[serde(rename = "type")]
     pub(super) of: u32,
     /// What its type is called.

@@ -32,7 +32,7 @@ use source::Source;
 const SETTINGS: &str =
     "SET LOCAL statement_timeout = '10min'; SET LOCAL row_security = off; SET LOCAL TimeZone TO DEFAULT";
 
-/// What to adopt, and how.
+/// What is adopted of the tables that were made as published, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopt {
     /// The schema of the published tables.
@@ -67,7 +67,7 @@ impl Adopted {
 pub struct Taken {
     /// What the table is called, there and here.
     pub table: &'static str,
-    /// How many rows were copied.
+    /// Rows that were copied.
     pub rows: i64,
     /// How many tasks that were here already were enabled.
     pub enabled: i64,

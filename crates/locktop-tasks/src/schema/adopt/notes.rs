@@ -12,7 +12,7 @@ pub(super) struct Verdict {
     pub(super) first: Vec<String>,
 }
 
-/// What was copied.
+/// What was copied of one table, in numbers of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Copied {
     pub(super) rows: i64,

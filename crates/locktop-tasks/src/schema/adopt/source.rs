@@ -32,12 +32,12 @@ impl Table {
     }
 }
 
-/// The tables of a schema.
+/// The published tables that a schema has; each is none where it is not there.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// The schema.
+    /// The schema that they are in.
     pub(super) schema: SchemaName,
-    /// Who asks.
+    /// The role that we are connected as, for the GRANT statements of an error.
     role: String,
     pub(super) tasks: Option<Table>,
     pub(super) log: Option<Table>,

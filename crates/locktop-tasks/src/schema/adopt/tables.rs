@@ -2,7 +2,7 @@
 
 use super::column::Kind;
 
-/// A published table.
+/// A table as it was published, and what becomes of its columns.
 #[derive(Debug)]
 pub(super) struct Published {
     /// What it is called, there and here.
@@ -57,7 +57,7 @@ pub(super) const LOG: Published = Published {
     written: "task_id, worker_id, status, started_at, completed_at, error_message, recovered_by",
 };
 
-/// The work queue.
+/// `task_queue`: the work queue.
 pub(super) const QUEUE: Published = Published {
     name: "task_queue",
     needed: &[("id", Kind::Integer), ("status", Kind::Text)],

@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-/// What to do.
+/// What a job of a built-in type has to do, read from its payload.
 #[derive(Debug, PartialEq)]
 pub(super) enum What {
     Sleep(Duration),

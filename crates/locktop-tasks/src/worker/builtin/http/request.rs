@@ -50,7 +50,8 @@ impl Request {
         self.uri.scheme_str() == Some("https")
     }
 
-    /// Host and port.
+    /// Host and port to connect to: without brackets around an IPv6 address, and with the scheme's own port
+    /// where none is named.
     pub(super) fn place(&self) -> (String, u16) {
         let host = self.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         (host.to_owned(), self.uri.port_u16().unwrap_or(if self.is_encrypted() { 443 } else { 80 }))
