@@ -73,7 +73,7 @@ pub struct KeptLook {
     pub rights: Option<Arc<Rights>>,
     /// Names for advisory keys as they were known then.
     pub lock_names: Arc<LockNames>,
-    /// As [`Look::notes`].
+    /// Why names of advisory keys could not be learned, as in [`Look::notes`].
     pub notes: Arc<[Text]>,
     /// What had happened up to then.
     pub events: Arc<Events>,

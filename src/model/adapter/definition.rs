@@ -165,7 +165,7 @@ pub enum ColumnKind {
     Text,
     /// A date or a moment, with a zone or without.
     Time,
-    /// `bool`: `boolean`.
+    /// `bool`: `boolean`, which may be NULL.
     Bool,
     /// `uuid`: that type alone.
     Uuid,
@@ -220,7 +220,7 @@ impl ColumnKind {
 pub struct Need {
     /// Key of the table, as `[detect]` has it.
     pub table: Text,
-    /// The column's name.
+    /// Name of the column.
     pub column: Text,
     /// A label that the enum of that column must have; none: the column is enough.
     pub label: Option<Text>,

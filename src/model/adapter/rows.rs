@@ -108,7 +108,7 @@ pub struct Depth {
 /// A queue from which nothing is taken for now.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Paused {
-    /// The queue's name.
+    /// Name of the queue.
     pub queue: Text,
     /// When it was paused.
     pub since: Option<Timestamp>,

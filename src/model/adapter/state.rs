@@ -29,7 +29,7 @@ pub enum State {
     Paused,
     /// It failed and is not tried again.
     Failed,
-    /// It was completed.
+    /// It was completed, and its row is still there.
     Done,
 }
 

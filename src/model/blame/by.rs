@@ -15,11 +15,11 @@ pub enum Group {
     /// All that is known of them.
     #[default]
     Root,
-    /// By `application_name`.
+    /// By `application_name` of the root.
     Application,
-    /// By role.
+    /// By the role of the root.
     Role,
-    /// By database.
+    /// By the database that the root is in.
     Database,
     /// By the statement of the root, without its literals.
     Statement,

@@ -23,10 +23,10 @@ const FORMAT: u32 = 1;
 
 const SYNC: [u8; 4] = [0xF5, b'L', b'T', b'R'];
 
-/// Bytes before a payload.
+/// Bytes of a record before its payload.
 pub const HEADER: usize = 16;
 
-/// Bytes behind it.
+/// Bytes of a record behind its payload.
 pub const FOOTER: usize = 4;
 
 /// Bytes of a look before its frame.
@@ -46,7 +46,7 @@ pub enum Kind {
     File,
     /// A look that begins a group.
     Key,
-    /// Another look.
+    /// A look that needs those before it in its group.
     Look,
     /// The connection was lost: a line.
     Link,

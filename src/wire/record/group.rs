@@ -54,7 +54,7 @@ impl Group {
         self.looks.len()
     }
 
-    /// Whether none was.
+    /// Whether no look was opened.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.looks.is_empty()

@@ -65,13 +65,11 @@ codes! {
 }
 
 columns! {
-    /// Events.
     Events of Event {
         1 number: u64,
         2 seen: Timestamp,
         3 draft: Draft,
     }
-    /// What happened.
     Drafts of Draft {
         1 at: Timestamp,
         2 kind: Kind,
@@ -121,13 +119,11 @@ columns! {
         6 origin: Text,
         7 uncertain: bool,
     }
-    /// Names of relations.
     RelationNames of RelationName {
         1 database: u32,
         2 relation: u32,
         3 name: Text,
     }
-    /// Names of databases.
     DatabaseNames of DatabaseName {
         1 database: u32,
         2 name: Text,
@@ -135,7 +131,6 @@ columns! {
 }
 
 lists! {
-    /// Events.
     EventLists of Event;
 }
 

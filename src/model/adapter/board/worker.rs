@@ -15,7 +15,7 @@ pub struct WorkerRow {
     pub source: Text,
     /// Place of the installation in the snapshot, and of the worker in it.
     pub place: (usize, usize),
-    /// Whether it lives.
+    /// Whether it lives, or what speaks against it.
     pub state: WorkerState,
     /// By what the state is known.
     pub proof: Proof,
