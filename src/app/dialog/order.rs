@@ -18,7 +18,7 @@ pub struct Order {
     pub rows: Vec<RowId>,
     /// Marked rows that the filter hides: they are left out.
     pub hidden: usize,
-    /// To what.
+    /// To what it is to be done, of these rows.
     pub kind: Kind,
     /// The row that was selected had just gone: whoever goes on typing may mean that one, so `y` is not enough.
     pub by_name: bool,
