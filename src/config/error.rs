@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// A place in the file, both numbers from 1; the column counts characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Position {
-    /// The line, from 1.
+    /// The line of the file, from 1.
     pub line: usize,
     /// The column, from 1, in characters of the line.
     pub column: usize,

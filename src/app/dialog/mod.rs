@@ -35,7 +35,7 @@ const LONGEST: usize = 200;
 /// The question before an action, with what would be done.
 #[derive(Debug, Clone)]
 pub struct Dialog {
-    /// What was asked for.
+    /// What was asked for, and by which rows.
     pub order: Order,
     /// What would be done, by the newest view.
     pub plan: ActionPlan,

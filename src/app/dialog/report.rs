@@ -9,7 +9,7 @@ pub struct Flight {
     pub number: u64,
     /// What is being done to each target.
     pub verb: Verb,
-    /// Targets of the command.
+    /// How many targets the command has.
     pub count: usize,
     /// Of how many it is known what came of it.
     pub done: usize,

@@ -20,7 +20,7 @@ impl Cell {
         Self { text: text.into(), tone: Tone::Plain }
     }
 
-    /// Text that means something.
+    /// Text that means what its tone says.
     #[must_use]
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }

@@ -62,7 +62,7 @@ pub struct Wanted {
     pub folded: bool,
 }
 
-/// What a title counts.
+/// What a title counts, before any filter.
 #[derive(Debug, Clone, Copy)]
 pub struct Total {
     /// Rows of the pane without the filter.

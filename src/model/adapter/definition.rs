@@ -220,7 +220,7 @@ impl ColumnKind {
 pub struct Need {
     /// Key of the table, as `[detect]` has it.
     pub table: Text,
-    /// Name of the column.
+    /// Name of a column of that table.
     pub column: Text,
     /// A label that the enum of that column must have; none: the column is enough.
     pub label: Option<Text>,

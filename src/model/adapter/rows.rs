@@ -108,9 +108,9 @@ pub struct Depth {
 /// A queue from which nothing is taken for now.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Paused {
-    /// Name of the queue.
+    /// The queue, by the name that jobs have.
     pub queue: Text,
-    /// When it was paused.
+    /// When it was paused; None where its system does not say it.
     pub since: Option<Timestamp>,
 }
 

@@ -43,7 +43,7 @@ pub struct Key {
     pub doing: Text,
     /// Its statement without literals, or the last one.
     pub statement: Text,
-    /// What others waited for.
+    /// What others waited for, as the screens call it.
     pub lock: Text,
     /// What a comment in its statement says of where that came from.
     pub tag: Text,
@@ -122,7 +122,7 @@ impl Ending {
     /// Every ending; a recording has each by its place here.
     pub const ALL: [Self; 4] = [Self::GoesOn, Self::Itself, Self::Action, Self::Deadlock];
 
-    /// Its word in JSON.
+    /// Its word in JSON and in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -141,7 +141,7 @@ pub struct Episode {
     pub number: u64,
     /// The process; 0 for a prepared transaction, and where sessions wait for each other.
     pub pid: i32,
-    /// When that process started.
+    /// When that process started; none where the role may not see it.
     pub backend_start: Option<Timestamp>,
     /// When its transaction began; none for a lock that is the session's.
     pub xact_start: Option<Timestamp>,
@@ -178,11 +178,11 @@ impl Episode {
 /// What was counted up to a look.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blame {
-    /// Looks that were counted.
+    /// How many looks were counted.
     pub looks: u64,
     /// The first of them; none before it.
     pub since: Option<Timestamp>,
-    /// The last of them.
+    /// The last of them; none before the first.
     pub until: Option<Timestamp>,
     /// Seconds between looks that were not counted: nobody looked for longer than twice the usual time.
     pub missing: f64,

@@ -33,7 +33,7 @@ pub enum Kind {
     TaskLeaked,
     /// A task was switched on or off.
     TaskSwitched,
-    /// Somebody got a lease that nobody had.
+    /// Somebody got a lease that nobody had, or renewed one that had run out.
     LeaseTaken,
     /// A lease ended without having been given back.
     LeaseExpired,

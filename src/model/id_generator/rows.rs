@@ -9,7 +9,7 @@ use crate::model::snapshot::Snapshot;
 pub struct GeneratorRow<'a> {
     /// What identifies it: its table and its worker's id.
     pub id: GeneratorId,
-    /// The table as `schema.table`.
+    /// The table that it is in, as `schema.table`.
     pub source: &'a Text,
     /// What was read of it.
     pub generator: &'a IdGenerator,

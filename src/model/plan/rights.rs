@@ -19,7 +19,7 @@ const AUTOVACUUM_WORKER: &str = "autovacuum worker";
 pub struct Lack {
     /// What it may not do: `end sessions of "app"`.
     pub what: String,
-    /// The role that lacks it, quoted where a statement needs quotes.
+    /// The role that lacks it, in double quotes as a statement has it.
     pub role: String,
     /// What would be enough for it.
     pub needs: Needs,

@@ -70,7 +70,7 @@ pub struct Client {
     pub usesysid: Option<u32>,
     /// Its address, `[local]` for a Unix socket.
     pub address: Option<Text>,
-    /// `client_port`: -1 for a Unix socket; none where the role may not see it.
+    /// `client_port`: -1 for a Unix socket; none where there is no client, or the role may not see it.
     pub port: Option<i32>,
 }
 

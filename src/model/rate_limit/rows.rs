@@ -9,7 +9,7 @@ use crate::model::snapshot::Snapshot;
 pub struct LimitRow<'a> {
     /// What identifies it: its table and its key.
     pub id: LimitId,
-    /// The table as `schema.table`.
+    /// The table that it is in, as `schema.table`.
     pub source: &'a Text,
     /// What was read of it.
     pub limit: &'a RateLimit,

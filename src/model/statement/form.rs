@@ -24,7 +24,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// The word in JSON.
+    /// The word for it in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

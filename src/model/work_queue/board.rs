@@ -40,7 +40,7 @@ impl ItemRow {
         snapshot.systems.items.get(self.table)?.section.rows.get(self.at)
     }
 
-    /// The table as `schema.table`.
+    /// The table that it is in, as `schema.table`; none in another snapshot that lacks it.
     #[must_use]
     pub fn source<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Text> {
         snapshot.systems.items.get(self.table).map(|table| &table.source.name)

@@ -49,7 +49,7 @@ pub struct Item {
     pub max_attempts: Option<i64>,
     /// Process id of the session that took it.
     pub backend_pid: Option<i32>,
-    /// `backend_start` of that session.
+    /// `backend_start` of that session, which tells it from a later one.
     pub backend_start: Option<Timestamp>,
     /// The worker's last sign of life.
     pub heartbeat_at: Option<Timestamp>,

@@ -83,11 +83,11 @@ impl Kind {
 /// What stands before a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What the record is.
+    /// What the record is of.
     pub kind: Kind,
     /// Who does not know its kind must not go on.
     pub is_needed: bool,
-    /// Bytes of the payload.
+    /// Bytes of the payload that follows.
     pub length: u32,
     checksum: u32,
     begin: [u8; 8],
@@ -204,7 +204,7 @@ pub struct About {
     pub created: Option<Timestamp>,
     /// The server, without a password.
     pub target: String,
-    /// Seconds between two looks.
+    /// Seconds between two looks, as they were asked for.
     pub refresh: f64,
     /// What was left out of statements: `none`, `literals` or `queries`.
     pub redaction: String,

@@ -100,7 +100,7 @@ pub(super) struct Payload {
 /// A look as bytes, compressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// It begins a group.
+    /// It begins a group: it can be read without another.
     pub is_key: bool,
     /// Bytes that it has when it is not compressed.
     pub size: usize,

@@ -48,7 +48,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Looks that were opened.
+    /// How many looks were opened.
     #[must_use]
     pub fn len(&self) -> usize {
         self.looks.len()

@@ -401,7 +401,7 @@ pub(super) fn names(kept: &NameTable, strings: &Decoded) -> Names {
     Names { relations, databases: databases.map(|row| (row.database, row.name)).collect() }
 }
 
-/// Rows of a column.
+/// The rows of a column, once they are read.
 pub(super) type Rows<T> = Vec<T>;
 
 /// A limit of the findings by its name in the config, or a blocker that is expected.
@@ -446,7 +446,7 @@ impl Limit {
     }
 }
 
-/// Blockers that are expected.
+/// The blockers that are expected, as rows.
 pub(super) fn of_expected(expected: &[ExpectedBlocker]) -> Vec<Limit> {
     expected.iter().map(Limit::expected).collect()
 }
@@ -455,7 +455,7 @@ pub(super) fn of_expected(expected: &[ExpectedBlocker]) -> Vec<Limit> {
 const EXPECTED: usize = 1000;
 const REASON: usize = 4000;
 
-/// Those that were kept.
+/// The blockers that were expected, as many as a config may have.
 pub(super) fn expected(rows: &[Limit]) -> Vec<ExpectedBlocker> {
     rows.iter().take(EXPECTED).map(Limit::blocker).collect()
 }

@@ -10,7 +10,7 @@ use crate::text::{count, duration};
 pub struct Log {
     /// The files that were given, in that order.
     pub files: Vec<LogFile>,
-    /// Waits, the longest first.
+    /// Waits, the longest first; of too many the shortest are left out.
     pub waits: Vec<LogWait>,
     /// Waits that looks saw too.
     pub seen: Waits,
@@ -33,7 +33,7 @@ pub struct Log {
 /// A file of the server's log, and how much of it was understood.
 #[derive(Debug, Clone, Default)]
 pub struct LogFile {
-    /// Its name, as it was given.
+    /// Its name, without the folders that it is in.
     pub name: String,
     /// `jsonlog` or `csvlog`, as `log_destination` calls the format.
     pub format: &'static str,
@@ -52,7 +52,7 @@ pub struct LogFile {
 pub struct Waits {
     /// Waits that were told, each once.
     pub count: u64,
-    /// Seconds of them together.
+    /// How long they took together, in seconds.
     pub seconds: f64,
 }
 
@@ -79,7 +79,7 @@ pub struct LogWait {
     pub statement: String,
 }
 
-/// How a wait ended.
+/// How a wait ended, as far as the log tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnd {
     /// It got the lock in the end.
