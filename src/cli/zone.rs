@@ -78,7 +78,7 @@ fn list(folder: &Path, before: &str, deep: usize, names: &mut Vec<String>) {
     }
 }
 
-/// Seconds east of UTC, of `UTC`, `+02:00`, `-0330` or `+2`; none for anything else.
+/// The offset of `UTC`, `+02:00`, `-0330` or `+2`; none for anything else.
 fn offset(text: &str) -> Option<FixedOffset> {
     let seconds = match text.split_at_checked(1) {
         _ if ["utc", "z"].contains(&text.to_ascii_lowercase().as_str()) => Some(0),
