@@ -7,46 +7,46 @@ use std::fmt;
 pub enum Code {
     /// A character, as typed: `K` is upper case, not `k` with a modifier.
     Char(char),
-    /// A function key.
+    /// A function key by its number: `f1`.
     F(u8),
-    /// Enter.
+    /// `enter`: the return key.
     Enter,
-    /// Escape.
+    /// `esc`: the escape key.
     Esc,
-    /// Backspace.
+    /// `backspace`: deletes to the left.
     Backspace,
-    /// Delete.
+    /// `delete`: deletes to the right.
     Delete,
-    /// Tab.
+    /// `tab`: the tabulator key.
     Tab,
-    /// Shift with Tab.
+    /// `shift-tab`: Tab with Shift, which terminals send as a key of its own.
     BackTab,
-    /// Arrow up.
+    /// `up`: the arrow key.
     Up,
-    /// Arrow down.
+    /// `down`: the arrow key.
     Down,
-    /// Arrow left.
+    /// `left`: the arrow key.
     Left,
-    /// Arrow right.
+    /// `right`: the arrow key.
     Right,
-    /// Page up.
+    /// `pgup`: the page up key.
     PageUp,
-    /// Page down.
+    /// `pgdn`: the page down key.
     PageDown,
-    /// Home.
+    /// `home`: the key to the beginning.
     Home,
-    /// End.
+    /// `end`: the key to the end.
     End,
 }
 
-/// A key press.
+/// A key that was pressed, with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Which key.
+    /// Which key, without its modifiers.
     pub code: Code,
-    /// With Control.
+    /// Control was held down.
     pub ctrl: bool,
-    /// With Alt.
+    /// Alt was held down.
     pub alt: bool,
 }
 
@@ -77,19 +77,19 @@ const NAMES: [(&str, Code); 16] = [
 ];
 
 impl Key {
-    /// A key without modifiers.
+    /// A key of its own, without modifiers.
     #[must_use]
     pub const fn plain(code: Code) -> Self {
         Self { code, ctrl: false, alt: false }
     }
 
-    /// A character without modifiers.
+    /// A character as typed, without modifiers.
     #[must_use]
     pub const fn char(character: char) -> Self {
         Self::plain(Code::Char(character))
     }
 
-    /// A character with Control.
+    /// A character with Control held down.
     #[must_use]
     pub const fn ctrl(character: char) -> Self {
         Self { code: Code::Char(character), ctrl: true, alt: false }

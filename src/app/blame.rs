@@ -7,9 +7,9 @@ use crate::model::blame::{Blame, Group, Row, Span};
 pub struct Shown {
     /// By what roots are taken together.
     pub group: Group,
-    /// How far back.
+    /// How far back from the last look waits count.
     pub span: Span,
-    /// The roots.
+    /// A row for each group, the most expensive first.
     pub rows: Vec<Row>,
     /// The row whose episodes are listed; none: those of all.
     pub of: Option<u64>,

@@ -18,13 +18,13 @@ const ASKED: usize = 4;
 /// A view and everything needed to put it into words.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The view.
+    /// The view that is put into words.
     pub view: &'a View,
-    /// Its snapshot.
+    /// The snapshot in that view.
     pub snapshot: &'a Snapshot,
-    /// Where things are in it.
+    /// Where the rows of the tables are in the view.
     pub index: &'a ViewIndex,
-    /// Names for advisory keys.
+    /// Names for advisory keys, as the view has them.
     pub names: &'a LockNames,
     /// The zone of times of day.
     pub zone: crate::model::zone::Zone,
@@ -101,7 +101,7 @@ impl<'a> Context<'a> {
         self.view.tasks.rows.get(*self.index.tasks.get(&(task, again))? as usize)
     }
 
-    /// A lease.
+    /// A lease with its state; none where the view has none of that id.
     #[must_use]
     pub fn lease(&self, id: LeaseId) -> Option<&'a LeaseRow> {
         self.view.leases.rows.get(*self.index.leases.get(&id)? as usize)
@@ -178,7 +178,7 @@ impl<'a> Context<'a> {
         self.view.index.awaited(tag, waiter)
     }
 
-    /// The same in words.
+    /// What `waiter` waits for, in words.
     #[must_use]
     pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
         self.lock_label(self.view.index.awaited(tag, waiter), Some(waiter))

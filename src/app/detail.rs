@@ -159,7 +159,7 @@ pub(super) fn words(text: Option<&Text>) -> String {
     text.map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
 }
 
-/// A number; nothing for NULL.
+/// A number as text; nothing for NULL.
 pub(super) fn number(value: Option<i64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }

@@ -18,7 +18,7 @@ struct Term {
     not: bool,
     /// The position of the column; none: any of those that are on the screen.
     column: Option<usize>,
-    /// One of them is enough.
+    /// Of these one is enough.
     tests: Vec<Test>,
 }
 
@@ -26,7 +26,7 @@ struct Term {
 enum Test {
     /// Lower case, and whether it is the name of a state.
     Contains(String, bool),
-    /// Lower case.
+    /// All of a cell, in lower case.
     Is(String),
     Less(f64),
     Greater(f64),
@@ -35,7 +35,7 @@ enum Test {
 /// A filter that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// What is compared with.
+    /// What should be a number: a comparison is with nothing else.
     #[error("\"{0}\" is not a number: write seconds (30) or a duration (2m, 1h)")]
     Number(String),
     /// What is compared, what there is, and the text as it would be searched for.
@@ -74,7 +74,7 @@ impl Filter {
         Ok(Self { terms })
     }
 
-    /// Whether it lets everything through.
+    /// Whether it lets everything through: nothing was typed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
@@ -136,7 +136,7 @@ fn contains(text: &str, needle: &str) -> bool {
     text.to_lowercase().contains(needle)
 }
 
-/// What stands between spaces.
+/// A word of a filter: what stands between spaces outside of quotes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Word {
     text: String,

@@ -153,7 +153,7 @@ fn columns(app: &App) -> Vec<Line> {
     lines
 }
 
-/// Where all this is from.
+/// Which server, database and role all this is from, and by which connection.
 fn connection(app: &App) -> Vec<Line> {
     let Some(server) = app.context().and_then(|context| context.snapshot.server()) else { return Vec::new() };
     let place = crate::text::one_line(&server.place()).into_owned();

@@ -15,7 +15,7 @@ pub struct ViewIndex {
     pub(super) tasks: FxHashMap<(TaskId, Option<i64>), u32>,
     pub(super) leases: FxHashMap<LeaseId, u32>,
     pub(super) items: FxHashMap<ItemId, u32>,
-    /// What the Blame screen shows.
+    /// The lines of the Blame screen, which are worked out when it is looked at.
     pub(super) blame: Shown,
     /// Something on the server is of another database than the one that locktop is connected to.
     pub(super) other_database: bool,
@@ -28,7 +28,7 @@ fn position(index: usize) -> u32 {
 }
 
 impl ViewIndex {
-    /// Looks through a view once.
+    /// Looks through the tables of a view once.
     #[must_use]
     pub fn of(view: &View) -> Self {
         let mut index = Self::default();

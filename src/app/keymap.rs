@@ -14,43 +14,43 @@ pub use bindings::{BINDINGS, Binding, binding};
 /// What a key can mean. The names are those of the config's `[keys]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
-    /// One row up.
+    /// Selects the row above, or scrolls up.
     Up,
-    /// One row down.
+    /// Selects the row below, or scrolls down.
     Down,
-    /// Scroll columns left.
+    /// Scrolls a column to the left.
     Left,
-    /// Scroll columns right.
+    /// Scrolls a column to the right.
     Right,
-    /// A page up.
+    /// Moves up by a page of rows.
     PageUp,
-    /// A page down.
+    /// Moves down by a page of rows.
     PageDown,
-    /// First row.
+    /// Selects the first row.
     First,
-    /// Last row.
+    /// Selects the last row.
     Last,
-    /// Go to a screen.
+    /// Goes to a screen by its digit.
     Go(Screen),
-    /// Next pane.
+    /// Gives the keys to the next pane of the screen.
     NextPane,
-    /// Pane before.
+    /// Gives the keys to the pane before.
     PreviousPane,
-    /// This pane alone.
+    /// Shows this pane alone, or all of the screen again.
     Zoom,
-    /// Open the selected row.
+    /// Opens the detail page of the selected row.
     Open,
-    /// One step back.
+    /// Closes what is on top, takes a filter away, or leads back from a jump.
     Back,
-    /// Filter the rows.
+    /// Types a filter over the rows.
     Filter,
     /// The next row that the filter lets through.
     NextMatch,
-    /// The one before.
+    /// The row before that the filter lets through.
     PreviousMatch,
-    /// Sort the rows.
+    /// Chooses the column to sort by.
     Sort,
-    /// Mark a row.
+    /// Marks the selected row, or unmarks it.
     Mark,
     /// Mark all rows that pass the filter now.
     MarkAll,
@@ -58,29 +58,29 @@ pub enum Action {
     Follow,
     /// To what belongs to a row.
     Related,
-    /// The look before.
+    /// Shows the look before.
     LookBack,
-    /// The look after.
+    /// Shows the look after, and after the last what is now.
     LookOn,
-    /// A minute back.
+    /// Goes a minute back in time.
     MinuteBack,
-    /// A minute on.
+    /// Goes a minute on in time.
     MinuteOn,
     /// The last look with trouble before.
     TroubleBefore,
-    /// The next look with trouble.
+    /// Goes to the next look with trouble.
     NextTrouble,
-    /// To a time.
+    /// Types a time to go to.
     GoToTime,
     /// Write the looks that are kept to a file.
     Save,
-    /// Stop and go on.
+    /// Holds the screens still, or lets them go on.
     Pause,
-    /// Poll more often.
+    /// Polls at a shorter interval.
     Faster,
-    /// Poll less often.
+    /// Polls at a longer interval.
     Slower,
-    /// All findings.
+    /// Lists all findings over the screen.
     Findings,
     /// All lock types, or advisory locks alone.
     AllLocks,
@@ -90,19 +90,19 @@ pub enum Action {
     BlameSpan,
     /// Wrap the text of the detail view.
     Wrap,
-    /// Copy.
+    /// Copies the selected row, or what a page is about, to the clipboard.
     Copy,
-    /// Mouse on and off.
+    /// Switches mouse reporting on or off.
     Mouse,
     /// Poll now and draw everything anew.
     Refresh,
-    /// Suspend.
+    /// Gives the terminal back until the program is continued.
     Suspend,
-    /// Help.
+    /// Shows all keys and what the words mean.
     Help,
-    /// Quit.
+    /// Ends the program, and gives the terminal back.
     Quit,
-    /// Act: each asks first.
+    /// Does something to rows: a question comes first.
     Command(CommandId),
 }
 
@@ -131,25 +131,25 @@ impl Action {
 /// A key map that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyMapError {
-    /// No action has this name.
+    /// No action of the config's `[keys]` has this name.
     #[error("unknown action \"{0}\"")]
     UnknownAction(String),
-    /// A key cannot be understood.
+    /// A key of the config's `[keys]` cannot be understood.
     #[error(transparent)]
     Key(#[from] crate::keys::KeyError),
-    /// Two actions want one key.
+    /// Two actions of the config want the same key.
     #[error("the key {key} is bound to both {first} and {second}")]
     Twice {
-        /// The key.
+        /// The key, as people write it.
         key: String,
-        /// One action.
+        /// The action that had it first.
         first: &'static str,
-        /// The other.
+        /// The action that wants it, too.
         second: &'static str,
     },
 }
 
-/// Which key does what.
+/// Which key does what, of the table and the config's `[keys]`.
 #[derive(Debug, Clone)]
 pub struct KeyMap {
     by_key: BTreeMap<Key, Action>,
@@ -214,7 +214,7 @@ impl KeyMap {
         Ok(map)
     }
 
-    /// Without the keys that act.
+    /// The same map without the keys that act on the server.
     #[must_use]
     pub fn read_only(self) -> Self {
         self.without(Action::acts)
@@ -234,13 +234,13 @@ impl KeyMap {
         self
     }
 
-    /// What a key would do if anything could be done.
+    /// What a key of the table would do that this map has not bound.
     #[must_use]
     pub fn unbound(&self, key: Key) -> Option<Action> {
         self.unbound.get(&key).copied()
     }
 
-    /// What a key does.
+    /// What a key does; none where it does nothing.
     #[must_use]
     pub fn action(&self, key: Key) -> Option<Action> {
         self.by_key.get(&key).copied()
@@ -252,7 +252,7 @@ impl KeyMap {
         self.keys.get(&action)?.first().copied()
     }
 
-    /// All keys of an action.
+    /// All keys of an action, the one of the footer first.
     #[must_use]
     pub fn keys(&self, action: Action) -> &[Key] {
         self.keys.get(&action).map_or(&[], Vec::as_slice)

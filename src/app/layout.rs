@@ -22,7 +22,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As it is now.
+    /// What would be kept if the program ended now.
     #[must_use]
     pub fn of(app: &App) -> Self {
         let sort = |pane: Pane| app.pane(pane).sort.map(|sort| (pane, sort));
@@ -65,7 +65,7 @@ impl Layout {
         }
     }
 
-    /// As a file.
+    /// The file that is written, TOML that [`Self::parse`] reads.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text =

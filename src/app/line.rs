@@ -3,56 +3,56 @@
 /// What a piece of text means. The theme decides how that looks; the words alone must be enough to understand it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Tone {
-    /// Nothing special.
+    /// Nothing special: what most text is.
     #[default]
     Plain,
-    /// A heading.
+    /// The heading of a page, a group or a column.
     Title,
     /// Less important: units, labels, finished things.
     Dim,
-    /// Needs somebody now.
+    /// Something is wrong that needs somebody now.
     Critical,
-    /// Will need somebody; somebody waits.
+    /// Something will need somebody; somebody waits.
     Warning,
-    /// As it should be.
+    /// Something is as it should be.
     Good,
     /// A key to press, and what is followed or selected.
     Key,
-    /// Not of now: paused, stale.
+    /// It is not of now: paused, stale, of a recording.
     Past,
 }
 
 /// A piece of text of one meaning. The text is one line and harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Span {
-    /// The text.
+    /// The text, without control characters and escape sequences.
     pub text: String,
-    /// What it means.
+    /// What it means, which the theme has a colour for.
     pub tone: Tone,
 }
 
-/// One line.
+/// A line of pieces, each with its meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
-    /// Its pieces, left to right.
+    /// Its pieces, from left to right.
     pub spans: Vec<Span>,
 }
 
 impl Line {
-    /// An empty line.
+    /// A line of no pieces.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more piece.
+    /// The line with one more piece behind it.
     #[must_use]
     pub fn with(mut self, text: impl Into<String>, tone: Tone) -> Self {
         self.push(text, tone);
         self
     }
 
-    /// Appends a piece.
+    /// Appends a piece; an empty one is left out.
     pub fn push(&mut self, text: impl Into<String>, tone: Tone) {
         let text = text.into();
         if !text.is_empty() {
@@ -60,13 +60,13 @@ impl Line {
         }
     }
 
-    /// Columns it takes.
+    /// Columns of the terminal that its text takes.
     #[must_use]
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| crate::text::width(&span.text)).sum()
     }
 
-    /// The text without its meaning.
+    /// Its text without the meanings.
     #[must_use]
     pub fn plain(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()

@@ -14,12 +14,12 @@ use crate::model::plan::{ActionCommand, RecoveryPlan, Report, Request};
 use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
 
-/// Something happened.
+/// Something that has happened, told to the screens.
 #[derive(Debug, Clone)]
 pub enum Message {
     /// A newer view of a server.
     View(TargetId, Arc<View>),
-    /// A key was pressed.
+    /// A key was pressed, not released.
     Key(Key),
     /// Text was pasted: it is typed into an open prompt, and means nothing anywhere else.
     Paste(String),
@@ -33,7 +33,7 @@ pub enum Message {
     RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
     /// So many targets of the command with this number have an answer.
     Progress(u64, usize),
-    /// What came of a command.
+    /// What came of a command is known for each target.
     Reported(Arc<Report>),
     /// Where a step in time led; none where that is now. Or in a line why it led nowhere.
     Past(Result<Option<Arc<PastView>>, String>),
@@ -52,7 +52,7 @@ pub enum Spot {
     Row(Pane, usize),
     /// The heading of a column, by its name.
     Heading(Pane, &'static str),
-    /// A finding.
+    /// A line of the list of findings.
     Finding(FindingId),
     /// A key in the footer, by what it does.
     Key(Action),
@@ -61,13 +61,13 @@ pub enum Spot {
 /// Something the outside is asked to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// End the program.
+    /// End the program, and give the terminal back.
     Quit,
     /// Give the terminal back until somebody continues the program.
     Suspend,
-    /// Draw everything anew.
+    /// Draw everything anew: something else has written to the terminal.
     Clear,
-    /// Poll now.
+    /// Poll at once, without waiting for the next time.
     Refresh,
     /// Poll at another interval, in seconds.
     SetInterval(f64),
@@ -75,9 +75,9 @@ pub enum Effect {
     Watch(Parts),
     /// Go to another look, from the view with this number; it comes as [`Message::Past`].
     Go {
-        /// The number of the view.
+        /// [`View::id`] of the view that the step is taken from.
         from: u64,
-        /// Where to.
+        /// How far, or to what.
         step: Step,
     },
     /// Let a recording go on by itself, so many times as fast as it was; none for standing still.
@@ -88,7 +88,7 @@ pub enum Effect {
     Note(String),
     /// From now on these blockers are expected, and no others.
     Expect {
-        /// All of them.
+        /// All blockers that are expected from now on.
         expected: Arc<[ExpectedBlocker]>,
         /// Those that are added to the config file, too; what came of that comes as [`Message::Saved`].
         written: Vec<ExpectedBlocker>,
@@ -99,22 +99,22 @@ pub enum Effect {
     Alert(Ways, String),
     /// The title of the terminal's window.
     Title(String),
-    /// Switch mouse reporting.
+    /// Switch mouse reporting on or off.
     Mouse(bool),
     /// Look what would be recovered; the number comes back with the answer.
     PlanRecovery {
-        /// The number.
+        /// A number that the answer comes back with.
         number: u64,
-        /// The schema of the tables.
+        /// The schema of the task tables, as the catalog has it.
         schema: String,
-        /// Which executions.
+        /// Which executions are to be recovered.
         request: Arc<Request>,
     },
-    /// Do what somebody has confirmed.
+    /// Do what somebody has confirmed, target by target.
     Act(Arc<ActionCommand>),
 }
 
-/// What a message led to.
+/// What a message led to: what is asked for, and whether to draw.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Update {
     /// What the outside is asked to do, in order.
@@ -124,13 +124,13 @@ pub struct Update {
 }
 
 impl Update {
-    /// Nothing changed.
+    /// Nothing changed, and nothing is asked for.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Something on the screen changed.
+    /// Something on the screen changed, and nothing is asked for.
     #[must_use]
     pub fn redraw() -> Self {
         Self { effects: Vec::new(), redraw: true }

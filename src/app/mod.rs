@@ -75,9 +75,9 @@ pub const fn header_rows(terminal: u16) -> u16 {
 pub struct Settings {
     /// What the header calls the server: the name from the config, or the host.
     pub target: String,
-    /// Which key does what.
+    /// Which key does what, after the config's `[keys]`.
     pub keymap: KeyMap,
-    /// Zone for times of day.
+    /// The zone in which times of day are shown and typed.
     pub zone: crate::model::zone::Zone,
     /// Said in the header, such as "demo".
     pub note: Option<String>,
@@ -87,7 +87,7 @@ pub struct Settings {
     pub history: bool,
     /// What is done when something becomes critical.
     pub notify: Ways,
-    /// Blockers that the config expects.
+    /// The blockers that the config expects at the start.
     pub expected: Arc<[ExpectedBlocker]>,
     /// The config file, where there is one: entries can be added to it.
     pub config_file: Option<PathBuf>,
@@ -109,23 +109,23 @@ impl Default for Settings {
     }
 }
 
-/// A word to the user.
+/// A word to the user, which stands in the footer for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// The word.
+    /// What is said, in one line.
     pub text: String,
     /// Ticks it still stays; none: until somebody who has seen it presses a key.
     pub ticks: Option<u8>,
-    /// It was on the screen.
+    /// A frame with it was on the screen.
     pub seen: bool,
     /// It stands where a question stood: the next key was meant for that, and only takes it away.
     pub takes_key: bool,
 }
 
-/// Where a jump began.
+/// Where a jump began, which Escape leads back to.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// The screen.
+    /// The screen that the jump was made on.
     pub screen: Screen,
     /// The pane that the keys went to.
     pub focus: Pane,
@@ -135,16 +135,16 @@ pub struct Origin {
     pub all_locks: bool,
 }
 
-/// The state of the screens.
+/// All that the screens are drawn from.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch that a key turns, independent of the others"
 )]
 pub struct App {
-    /// What does not change.
+    /// What does not change while the program runs.
     pub settings: Settings,
-    /// What the screens show.
+    /// The view that the screens show; none before the first.
     pub view: Option<Arc<View>>,
     /// The newest view, while the screens are held still or show the past.
     pub latest: Option<Arc<View>>,
@@ -154,17 +154,17 @@ pub struct App {
     pub replay: Option<Replay>,
     /// On the way to another look.
     going: Option<Going>,
-    /// Held still.
+    /// The screens are held still: newer views wait in `latest`.
     pub paused: bool,
-    /// Where things are in `view`.
+    /// Where the rows of the tables are in `view`.
     pub index: ViewIndex,
-    /// The screen.
+    /// The screen that is shown.
     pub screen: Screen,
     /// That screen was only remembered: where the server has nothing for it, the Overview is shown.
     only_if_there: bool,
     /// The pane that the keys go to.
     pub focus: Pane,
-    /// Only that pane is shown.
+    /// Only the pane with the focus is shown.
     pub zoom: bool,
     /// All lock types on the Locks screen, not advisory ones alone.
     pub all_locks: bool,
@@ -190,7 +190,7 @@ pub struct App {
     alerts: Alerts,
     /// The title of the terminal's window; empty before the first view, and where nobody wants one.
     title: String,
-    /// Seconds between two polls.
+    /// Seconds between two polls, as they were asked for.
     pub interval: f64,
     /// Seconds since the newest view arrived, at the last tick.
     pub silence: f64,
@@ -198,9 +198,9 @@ pub struct App {
     pub retry: f64,
     /// Long lines of a detail view are wrapped.
     pub wrap: bool,
-    /// The terminal reports the mouse.
+    /// The terminal reports the mouse: what it selects is ours, not the terminal's.
     pub mouse: bool,
-    /// A word to the user.
+    /// A word to the user, until it has been there for long enough.
     pub notice: Option<Notice>,
     /// Columns and rows of the terminal.
     pub size: (u16, u16),
@@ -218,7 +218,7 @@ pub struct App {
 }
 
 impl App {
-    /// Screens without data.
+    /// Screens without data, as they are before the first view.
     #[must_use]
     pub fn new(mut settings: Settings, interval: f64) -> Self {
         if settings.read_only {
@@ -265,7 +265,7 @@ impl App {
         }
     }
 
-    /// The state of a table.
+    /// The state of a pane's table, also where it is not on the screen.
     #[must_use]
     pub fn pane(&self, pane: Pane) -> &PaneState {
         self.panes.get(pane)
@@ -313,7 +313,7 @@ impl App {
         room.max(1)
     }
 
-    /// The panes of the screen.
+    /// The panes of the screen that is shown, in the order that Tab goes through.
     #[must_use]
     pub fn panes(&self) -> Vec<Pane> {
         self.screen.panes(self.has())

@@ -6,15 +6,15 @@ use super::panes::{Pane, RowId};
 use super::related::Related;
 use crate::model::finding::{Finding, Subject};
 
-/// Something over the screen.
+/// A page over the screen, which takes the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Page {
-    /// All keys.
+    /// All keys, what the words mean, and the connection.
     Help {
         /// Lines scrolled out at the top.
         scroll: usize,
     },
-    /// All findings.
+    /// All findings, the worst first.
     Findings {
         /// What the selected one is: findings are sorted anew at every poll.
         chosen: Option<FindingId>,
@@ -23,40 +23,40 @@ pub enum Page {
     },
     /// What a finding has to say beyond its line.
     Finding {
-        /// Which.
+        /// The finding, by its check and what it is about.
         id: FindingId,
         /// Lines scrolled out at the top.
         scroll: usize,
     },
-    /// Everything about one row.
+    /// Everything that is known about one row.
     Detail {
-        /// Which.
+        /// What the row is about.
         subject: RowId,
         /// Lines scrolled out at the top.
         scroll: usize,
     },
-    /// What belongs to a row.
+    /// Rows that belong to a row, as a list to go along.
     Related {
         /// The ways from there, as they were when it was opened.
         links: Vec<Related>,
-        /// Position of the selected one.
+        /// Position of the selected one in the list.
         at: usize,
     },
-    /// The columns to sort by.
+    /// The columns to sort by, as a list to choose from.
     Sort {
-        /// Of which table.
+        /// The table that is sorted.
         pane: Pane,
-        /// Position of the selected one.
+        /// Position of the selected one in the list.
         selected: usize,
     },
 }
 
-/// What is being typed.
+/// What is being typed into the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Typing {
-    /// A filter.
+    /// A filter over the rows of a pane.
     Filter,
-    /// A time to go to.
+    /// A time of day to go to.
     Time,
     /// A file for the looks that are kept.
     Save,
@@ -67,11 +67,11 @@ pub enum Typing {
 /// A filter or a time that is being typed.
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// What it is.
+    /// What the line is for.
     pub typing: Typing,
-    /// For which table.
+    /// The pane that a filter is for, and that had the focus.
     pub pane: Pane,
-    /// The line.
+    /// The line as it was typed so far, with its cursor.
     pub input: Input,
     /// The filter before, which Escape brings back.
     pub before: String,
@@ -82,7 +82,7 @@ pub struct Prompt {
 /// Which finding: the name of the check, and what it is about.
 pub type FindingId = (&'static str, Subject);
 
-/// The identity of a finding.
+/// What a finding is told from others by, from view to view.
 #[must_use]
 pub fn finding_id(finding: &Finding) -> FindingId {
     (finding.check, finding.subject.clone())

@@ -13,13 +13,13 @@ use crate::model::lock::Lock;
 /// By what a table is sorted when the user chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sort {
-    /// Name of the column.
+    /// [`Heading::name`](super::panes::Heading::name) of the column.
     pub column: &'static str,
-    /// Largest first.
+    /// The largest comes first; what is missing always last.
     pub descending: bool,
 }
 
-/// The state of one table.
+/// The state of one table, which stays when views come and go.
 #[derive(Debug, Clone)]
 pub struct PaneState {
     pane: Pane,
@@ -27,7 +27,7 @@ pub struct PaneState {
     pub rows: Vec<Row>,
     /// How many rows there are without the filter.
     pub total: usize,
-    /// The filter.
+    /// Which rows are shown, as it was understood.
     pub filter: Filter,
     /// The filter as it was typed.
     pub filter_text: String,
@@ -37,7 +37,7 @@ pub struct PaneState {
     pub selected: Option<RowId>,
     /// Where the selected row is, or was before it vanished.
     pub cursor: usize,
-    /// Marked rows.
+    /// Rows that were marked, also those that a filter hides.
     pub marks: FxHashSet<RowId>,
     /// Columns scrolled out on the left.
     pub column_offset: usize,

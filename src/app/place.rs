@@ -12,7 +12,7 @@ use crate::model::wait_graph::Party;
 pub enum Place {
     /// A session; where its start is not known, whoever has that process id.
     Backend(BackendId),
-    /// Exactly that row.
+    /// Exactly the row that is about this.
     Row(RowId),
     /// A lock, whoever holds it or waits for it.
     Lock(LockTag),

@@ -18,13 +18,13 @@ const MOST: usize = 5;
 /// A way from a row to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
-    /// `root`, `session`, `waits for`, …
+    /// How it belongs to the row: `root`, `session`, `waits for`, …
     pub what: &'static str,
-    /// Which, in words.
+    /// Which one it is, in words.
     pub label: String,
-    /// Where it is.
+    /// What is gone to, wherever its row is.
     pub place: Place,
-    /// On which screen.
+    /// The screen where its row is.
     pub screen: Screen,
 }
 

@@ -4,31 +4,31 @@
 use super::panes::Pane;
 use crate::model::adapter::{InstallationRows, PartRows};
 
-/// Which tables a database has.
+/// Which tables a database has, and with them which panes and screens there are.
 #[expect(clippy::struct_excessive_bools, reason = "each is a table of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Has {
-    /// Scheduled tasks.
+    /// A table of scheduled tasks.
     pub tasks: bool,
-    /// Leases.
+    /// A table of leases, or locks in Redis.
     pub leases: bool,
     /// A lease was seen at some time: until then the Overview has no rows for them.
     pub lease_seen: bool,
-    /// A work queue.
+    /// A table of a work queue.
     pub queue: bool,
-    /// Rate limits.
+    /// A table of rate limits.
     pub limits: bool,
-    /// Id generators.
+    /// A table of id generators.
     pub generators: bool,
     /// Jobs of other systems, or a system that cannot be read.
     pub jobs: bool,
     /// What other systems start by the clock.
     pub schedules: bool,
-    /// Leases of other systems.
+    /// Leases of other systems, or a part of them that cannot be read.
     pub other_leases: bool,
-    /// Queues of other systems.
+    /// Queues of other systems, or a part of them that cannot be read.
     pub job_queues: bool,
-    /// Workers of other systems.
+    /// Workers of other systems, or a part of them that cannot be read.
     pub workers: bool,
 }
 
@@ -51,13 +51,13 @@ impl Has {
     }
 }
 
-/// What a screen is.
+/// A screen: its key, its words and its panes.
 pub struct Definition {
-    /// The digit that chooses it.
+    /// The digit of its key.
     pub key: &'static str,
     /// Its name on the command line, and of its key in the config.
     pub name: &'static str,
-    /// Its name.
+    /// Its name in the header and the footer.
     pub title: &'static str,
     /// What it shows, for the help of the command line.
     pub about: &'static str,
@@ -67,11 +67,11 @@ pub struct Definition {
     pub panes: &'static [Place],
     /// Of two panes the lower one has one of so many parts of the height.
     pub lower: u16,
-    /// Why it is not there.
+    /// What is said when its key is pressed where it has nothing to show.
     pub absent: &'static str,
 }
 
-/// A pane on a screen.
+/// A pane on a screen, and where it is there.
 pub struct Place {
     pane: Pane,
     /// Beside that what it shows is there.
@@ -96,7 +96,7 @@ macro_rules! screens {
             /// Every screen, in the order of their keys.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            /// What it is.
+            /// Its key, its words and its panes.
             #[must_use]
             pub fn definition(self) -> &'static Definition {
                 match self {
@@ -111,7 +111,7 @@ macro_rules! screens {
 }
 
 screens! {
-    /// The most important panes together.
+    /// The most important panes together, on one screen.
     Overview = Definition {
         key: "1",
         name: "overview",
@@ -127,7 +127,7 @@ screens! {
         lower: 4,
         absent: "",
     },
-    /// The blocking forest, alone.
+    /// The blocking forest, with the screen to itself.
     Chains = Definition {
         key: "2",
         name: "chains",
@@ -138,7 +138,7 @@ screens! {
         lower: 4,
         absent: "",
     },
-    /// Held and awaited locks.
+    /// Locks that are held and awaited, and what was waited for.
     Locks = Definition {
         key: "3",
         name: "locks",
@@ -149,7 +149,7 @@ screens! {
         lower: 4,
         absent: "",
     },
-    /// Schedules and executions.
+    /// Schedules and executions, and the jobs of other systems.
     Tasks = Definition {
         key: "4",
         name: "tasks",
@@ -160,7 +160,7 @@ screens! {
         lower: 4,
         absent: "there are no task tables here; [tables] in the config names some",
     },
-    /// Locks that end by themselves.
+    /// Leases: locks that end by themselves.
     Leases = Definition {
         key: "5",
         name: "leases",
@@ -188,7 +188,7 @@ screens! {
         lower: 4,
         absent: "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one",
     },
-    /// `pg_stat_activity`.
+    /// All rows of `pg_stat_activity`.
     Backends = Definition {
         key: "7",
         name: "backends",
@@ -199,7 +199,7 @@ screens! {
         lower: 4,
         absent: "",
     },
-    /// What changed.
+    /// What changed, the newest first.
     Events = Definition {
         key: "8",
         name: "events",
@@ -210,7 +210,7 @@ screens! {
         lower: 4,
         absent: "",
     },
-    /// Who cost how much waiting.
+    /// Who made others wait, and what that cost.
     Blame = Definition {
         key: "9",
         name: "blame",
@@ -231,7 +231,7 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// Its name.
+    /// Its name in the header and the footer.
     #[must_use]
     pub fn title(self) -> &'static str {
         self.definition().title

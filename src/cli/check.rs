@@ -108,7 +108,7 @@ impl CheckArgs {
         limits.chain(&self.only).any(|check| check == name)
     }
 
-    /// Whose words.
+    /// The words that the report is written in: Zabbix takes the same object as JSON.
     #[must_use]
     pub fn words(&self) -> CheckFormat {
         match self.format {

@@ -95,9 +95,9 @@ pub enum ScenarioName {
 /// A number of the output, and how large it has to be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Goal {
-    /// Its key.
+    /// The key in the output of a headless demo: `kills`.
     pub key: String,
-    /// At least so much.
+    /// It has to be at least this.
     pub least: f64,
 }
 

@@ -10,12 +10,12 @@ use pg_connect::conninfo::Secret;
 /// When to ask for a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Prompt {
-    /// `-w`.
+    /// `-w`: never, whatever the server wants.
     Never,
     /// When the server wants one and none was found.
     #[default]
     IfNeeded,
-    /// `-W`.
+    /// `-W`: before connecting, whether the server wants one or not.
     Always,
 }
 

@@ -94,12 +94,12 @@ impl Redact {
     }
 }
 
-/// A time, or bytes.
+/// When a folder gets another file, or loses one: after a time, or by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// A time.
+    /// After a time, as `1h`.
     Time(Duration),
-    /// Bytes.
+    /// From a size on, in bytes: `256MB`.
     Size(u64),
 }
 

@@ -66,9 +66,9 @@ pub struct RecoverArgs {
 /// A limit for how long an execution runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// That of its task.
+    /// As long as the timeout of its task.
     Own,
-    /// This one.
+    /// As long as this, whatever its task says.
     Longer(Duration),
 }
 

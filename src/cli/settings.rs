@@ -20,7 +20,7 @@ use pg_connect::error::ConnInfoError;
 /// What the settings depend on beside the command line.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// Looks up an environment variable.
+    /// Looks up an environment variable; none where it is not set or no text.
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// What the config's keys and colours are checked against.
     pub checks: Checks<'a>,
@@ -35,27 +35,27 @@ pub struct Settings {
     pub prompt: Prompt,
     /// Name of the target in the config, if it was named so.
     pub target: Option<String>,
-    /// Time between two polls.
+    /// Time between two polls, as asked for.
     pub refresh: Duration,
-    /// Whether actions are left out.
+    /// Whether everything that acts on the server is left out.
     pub read_only: bool,
     /// The screen to start on, where one is named.
     pub screen: Option<Screen>,
-    /// Colours.
+    /// The theme of the config or of `--theme`, with the config's own colours.
     pub theme: Theme,
     /// Whether to draw with ASCII alone, whatever the locale.
     pub ascii: bool,
-    /// Whether to use the mouse.
+    /// Whether to use the mouse from the start.
     pub mouse: bool,
     /// From when on something is a finding.
     pub thresholds: Thresholds,
-    /// Names for advisory locks.
+    /// `[[lock_names]]`: names for advisory locks.
     pub lock_names: Vec<NamedLock>,
-    /// Queries for more of them.
+    /// `[[lock_name_queries]]`: queries for more of them.
     pub lock_name_queries: Vec<LockNameQuery>,
     /// Whose tables and functions are used, beside those of superusers and of the role that is connected.
     pub trusted_owners: TrustedOwners,
-    /// Where the task tables are.
+    /// `[tables]`: where tables are that are not found by their usual names.
     pub tables: BTreeMap<&'static str, String>,
     /// The job systems of others that are looked for.
     pub adapters: Vec<Arc<Adapter>>,
@@ -65,10 +65,10 @@ pub struct Settings {
     pub config: Config,
 }
 
-/// Why there are none.
+/// Why there are no settings to go on with.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The config file.
+    /// The config file cannot be read, or has mistakes in it.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The connection string, the flags or the environment.

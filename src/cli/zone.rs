@@ -18,7 +18,7 @@ const DEEP: usize = 3;
 
 const EXPECTED: &str = "expected UTC, an offset such as +02:00, or a name such as Europe/Berlin";
 
-/// Reads a zone.
+/// Reads a zone: `UTC`, an offset, or a name that the system has a file for; the error says which it may be.
 pub(super) fn parse(text: &str) -> Result<Zone, String> {
     let given = std::env::var_os("TZDIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let folders = FOLDERS.iter().map(PathBuf::from);
@@ -78,7 +78,7 @@ fn list(folder: &Path, before: &str, deep: usize, names: &mut Vec<String>) {
     }
 }
 
-/// `UTC`, `+02:00`, `-0330`, `+2`.
+/// The offset of `UTC`, `+02:00`, `-0330` or `+2`; none for anything else.
 fn offset(text: &str) -> Option<FixedOffset> {
     let seconds = match text.split_at_checked(1) {
         _ if ["utc", "z"].contains(&text.to_ascii_lowercase().as_str()) => Some(0),

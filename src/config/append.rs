@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use super::{Checks, Config};
 use crate::model::expected::ExpectedBlocker;
 
-/// No config is longer.
+/// No config is longer, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Why nothing was written.
+/// Why nothing was written to the config.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
     /// The file, or the folder that it is in.
@@ -22,7 +22,7 @@ pub enum AppendError {
     /// Writing it anew would change more than its text.
     #[error("{0}")]
     Unsafe(&'static str),
-    /// Somebody else writes it.
+    /// Somebody else has written it since it was read.
     #[error("it has changed meanwhile")]
     Changed,
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 /// A place in the file, both numbers from 1; the column counts characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Position {
-    /// Line.
+    /// The line of the file, from 1.
     pub line: usize,
-    /// Column.
+    /// The column, from 1, in characters of the line.
     pub column: usize,
 }
 
@@ -26,9 +26,9 @@ impl Position {
 /// One mistake: where, what was found and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mistake {
-    /// Where.
+    /// Where the mistake begins.
     pub at: Position,
-    /// What.
+    /// What was found and what was expected, in one line.
     pub message: String,
 }
 
@@ -38,15 +38,15 @@ pub enum ConfigError {
     /// The file could not be read.
     #[error("cannot read the config file {}: {error}", .path.display())]
     Unreadable {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         error: std::io::Error,
     },
     /// The file has mistakes in it: one line for each, `file:line:column: what`.
     #[error("{}", lines(.file, .mistakes))]
     Mistakes {
-        /// The file.
+        /// The file that the mistakes are in.
         file: PathBuf,
         /// In the order of the file.
         mistakes: Vec<Mistake>,

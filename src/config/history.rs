@@ -9,7 +9,7 @@ use crate::feed::history::Limits;
 /// More than a day of looks is for a file.
 const MAX_SECONDS: u64 = 24 * 60 * 60;
 
-/// More memory is never taken.
+/// More memory is never taken, in megabytes.
 const MAX_MEGABYTES: usize = 4096;
 
 pub(super) fn history(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Limits {
@@ -52,7 +52,7 @@ fn read(
     }
 }
 
-/// Reads `64MB`, `1GB`.
+/// Bytes of a size such as `64MB` or `1GB`; none for anything else, and for more than the most.
 fn bytes(text: &str) -> Option<usize> {
     let text = text.trim();
     let (number, factor) = match (text.strip_suffix("MB"), text.strip_suffix("GB")) {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use etcetera::BaseStrategy;
 
-/// The config file.
+/// Where the config file is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// Where.
+    /// Its path; whether it is there is only known when it is read.
     pub path: PathBuf,
     /// Whether somebody named it, and it must therefore be there.
     pub named: bool,

@@ -27,9 +27,9 @@ use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use crate::redis::RedisSets;
 
-/// The shortest refresh interval.
+/// The shortest time between two polls that can be asked for.
 pub const MIN_REFRESH: Duration = Duration::from_millis(100);
-/// The longest refresh interval.
+/// The longest time between two polls that can be asked for.
 pub const MAX_REFRESH: Duration = Duration::from_secs(60);
 
 /// The default config with comments: what `locktop config print` writes.
@@ -40,7 +40,7 @@ pub const DEFAULT_TEXT: &str = include_str!("default.toml");
 pub struct Config {
     /// Where it was read from, if from a file.
     pub path: Option<PathBuf>,
-    /// Time between two polls.
+    /// `refresh`: the time between two polls.
     pub refresh: Duration,
     /// `server_load`: the share of one core of the server that reading `pg_locks` may take.
     pub server_load: f64,
@@ -48,7 +48,7 @@ pub struct Config {
     pub remember: bool,
     /// `notify`: what is done when something becomes critical.
     pub notify: Ways,
-    /// `[targets.NAME]`.
+    /// `[targets.NAME]`: servers by their names.
     pub targets: BTreeMap<String, Target>,
     /// `trusted_owners`: roles whose tables and functions are used.
     pub trusted_owners: Vec<String>,
@@ -58,17 +58,17 @@ pub struct Config {
     pub thresholds: Thresholds,
     /// `[history]`: how much of the past is kept.
     pub history: Limits,
-    /// `[[lock_names]]`.
+    /// `[[lock_names]]`: names for advisory locks.
     pub lock_names: Vec<NamedLock>,
-    /// `[[lock_name_queries]]`.
+    /// `[[lock_name_queries]]`: queries that name advisory locks.
     pub lock_name_queries: Vec<LockNameQuery>,
-    /// `[redis]`.
+    /// `[redis]`: servers whose locks are shown with the leases.
     pub redis: Redis,
-    /// `[adapters]`.
+    /// `[adapters]`: which job systems of others are looked for, and how.
     pub adapters: AdapterChoices,
-    /// `[keys]`.
+    /// `[keys]`: the keys of actions, in place of their default ones.
     pub keys: Vec<KeyBinding>,
-    /// `[theme]`.
+    /// `[theme]`: which theme, and which colours in it are others.
     pub theme: Theme,
 }
 
@@ -95,16 +95,16 @@ impl Default for Config {
     }
 }
 
-/// A server with a name.
+/// A server with a name, of `[targets.NAME]`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     /// URI, key=value string or database name. It may hold a password.
     pub conninfo: String,
-    /// Whether actions are left out.
+    /// Whether everything that acts on it is left out.
     pub read_only: bool,
-    /// Its own refresh interval.
+    /// Its own time between two polls; none: the file's.
     pub refresh: Option<Duration>,
-    /// In place of the file's.
+    /// In place of the file's `trusted_owners`; none: those.
     pub trusted_owners: Option<Vec<String>>,
     /// `[targets.NAME.redis]`: in place of `[redis]`.
     pub redis: Option<Redis>,
@@ -126,7 +126,7 @@ impl std::fmt::Debug for Target {
 /// whoever has it on most of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Redis {
-    /// The servers.
+    /// The servers, in sets; empty where none is configured.
     pub sets: RedisSets,
     /// Which keys are locks, as a glob of Redis; `lock:*` where nothing is said.
     pub pattern: Option<String>,
@@ -135,9 +135,9 @@ pub struct Redis {
 /// A name for an advisory lock key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedLock {
-    /// The key.
+    /// The key: one number, or two.
     pub key: LockKey,
-    /// Its name.
+    /// What the key is called on the screens.
     pub name: String,
     /// The only database in which it has that name; none means all.
     pub database: Option<String>,
@@ -146,26 +146,26 @@ pub struct NamedLock {
 /// A query that names advisory lock keys: one column or two for the key, and one for the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockNameQuery {
-    /// The query.
+    /// The query, as it is sent.
     pub sql: String,
     /// The database to ask, and the only one in which the names count; none means the one we are connected to.
     pub database: Option<String>,
-    /// Its place.
+    /// Where it stands in the file.
     pub at: Position,
 }
 
 /// The keys of one action, in place of its default ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyBinding {
-    /// Name of the action.
+    /// Name of the action, as it stands in the file.
     pub action: String,
     /// The keys as written, with their places.
     pub keys: Vec<(String, Position)>,
-    /// Place of the action.
+    /// Where the name of the action stands in the file.
     pub at: Position,
 }
 
-/// What `[theme]` says.
+/// What `[theme]` says: which theme, and which colours in it are others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
     /// `dark`, `light`, `mono` or `ansi`.
@@ -180,14 +180,14 @@ impl Default for Theme {
     }
 }
 
-/// A colour for a meaning.
+/// A colour for a meaning, in place of the theme's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Colour {
     /// What it stands for: `critical`, `warning`, ….
     pub meaning: String,
-    /// The colour as written.
+    /// The colour, as it stands in the file.
     pub colour: String,
-    /// Its place.
+    /// Where the colour stands in the file.
     pub at: Position,
 }
 
@@ -197,11 +197,11 @@ pub struct Colour {
 pub struct Checks<'a> {
     /// Names of actions; none takes any.
     pub actions: Option<&'a [&'a str]>,
-    /// Whether this is a key.
+    /// Whether a word is a key.
     pub key: &'a dyn Fn(&str) -> Result<(), String>,
     /// Meanings that have a colour; none takes any.
     pub meanings: Option<&'a [&'a str]>,
-    /// Whether this is a colour.
+    /// Whether a word is a colour.
     pub colour: &'a dyn Fn(&str) -> Result<(), String>,
 }
 

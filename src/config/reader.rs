@@ -107,7 +107,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// `true` or `false`.
+    /// A `true` or `false`, or a note that it is neither.
     pub(super) fn boolean(&mut self, name: &str, value: Value<'_, '_>) -> Option<bool> {
         let found = value.get_ref().as_bool();
         if found.is_none() {
@@ -117,18 +117,18 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// The value of a key.
+/// The value of a key; none where the table lacks it.
 pub(super) fn get<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<Value<'a, 'i>> {
     table.get(key)
 }
 
-/// A whole number.
+/// A whole number, of whatever radix; none for anything else.
 pub(super) fn integer(value: &DeValue<'_>) -> Option<i64> {
     let number = value.as_integer()?;
     i64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// A number.
+/// A finite number, whole or not; none for anything else.
 pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Float(float) => float.as_str().parse().ok().filter(|number: &f64| number.is_finite()),

@@ -42,7 +42,7 @@ const TABLES: [&str; 6] =
 const KEYS: [&str; 2] = ["task_key", "queue_key"];
 const BASES: [&str; 4] = ["dark", "light", "mono", "ansi"];
 
-/// Reads the whole file.
+/// Reads the whole file, and notes every mistake.
 pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks<'_>) -> Config {
     reader.only(table, "", &SECTIONS);
     let mut config = Config::default();

@@ -12,7 +12,7 @@ const FORGOTTEN: i64 = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
 pub struct Ways {
-    /// The terminal's bell.
+    /// BEL (`\a`), which the terminal makes a sound, a flash or a mark of.
     pub bell: bool,
     /// The title of the terminal's window says what is wrong.
     pub title: bool,

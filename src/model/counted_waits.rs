@@ -9,13 +9,13 @@ use super::lock::{LockMode, LockTag, LockType};
 pub struct CountedWaits {
     /// What is locked, as [`contended`](super::lock_waits::contended) gives it.
     pub tag: LockTag,
-    /// Waits that were seen.
+    /// Waits that were seen, each once (`waits`).
     pub waits: u64,
     /// How long all of them have lasted together, in seconds.
     pub total: f64,
     /// How long the longest of them has lasted, in seconds.
     pub longest: f64,
-    /// What the longest asked for.
+    /// The mode that the longest wait asked for (`longest_mode`); none where no name of a mode stands there.
     pub longest_mode: Option<LockMode>,
     /// When the first of the waits began.
     pub first: Option<Timestamp>,

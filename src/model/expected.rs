@@ -12,11 +12,11 @@ use crate::text;
 /// condition meets nobody.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExpectedBlocker {
-    /// Its `application_name`.
+    /// `pg_stat_activity.application_name`, in full; none: any.
     pub application: Option<Text>,
-    /// Its role.
+    /// The role that the session is of (`usename`), or the owner of a prepared transaction; none: any.
     pub user: Option<Text>,
-    /// The database that it is connected to.
+    /// The database that it is connected to; none: any.
     pub database: Option<Text>,
     /// The only lock for which others wait behind it: the name of an advisory lock, or a relation.
     pub lock: Option<Text>,
@@ -24,7 +24,7 @@ pub struct ExpectedBlocker {
     pub statement: Option<Text>,
     /// No longer than this has anybody waited behind it; no condition by itself.
     pub longest_wait: Option<Duration>,
-    /// Why it may block.
+    /// Why it may block, in the operator's words: findings and screens show it after `expected`.
     pub reason: Option<Text>,
 }
 
@@ -33,9 +33,9 @@ pub struct ExpectedBlocker {
 pub struct Blocker<'a> {
     /// Its `application_name`; none for a prepared transaction.
     pub application: Option<&'a str>,
-    /// Its role.
+    /// `usename` of a session, the owner of a prepared transaction; none where the server does not say it.
     pub user: Option<&'a str>,
-    /// Its database.
+    /// The database of the session or prepared transaction; none of a session that has none.
     pub database: Option<&'a str>,
     /// What it runs, or ran last; none for a prepared transaction, and where the role may not see it.
     pub statement: Option<&'a str>,
@@ -44,7 +44,7 @@ pub struct Blocker<'a> {
 }
 
 impl<'a> Blocker<'a> {
-    /// A session.
+    /// What is known of a session, with a wait of 0 s: who asks fills in how long others have waited.
     #[must_use]
     pub fn of(backend: &'a Backend) -> Self {
         Self {

@@ -41,7 +41,7 @@ impl HeldLocks {
         self.times.get(self.keys.get(at)?.1 as usize).copied()
     }
 
-    /// The time of each lock.
+    /// Since when each is held, in the order of process id and key.
     pub fn values(&self) -> impl Iterator<Item = HeldSince> {
         self.keys.iter().filter_map(|(_, at)| self.times.get(*at as usize).copied())
     }

@@ -13,11 +13,11 @@ use super::{Text, Timestamp};
 /// A relation of the connected database, as its catalogs have it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
-    /// OID.
+    /// `pg_class.oid`, by which its locks are found in `pg_locks.relation`.
     pub oid: u32,
-    /// Its schema.
+    /// `pg_namespace.nspname` of its schema, unquoted.
     pub schema: String,
-    /// `pg_class.relkind`.
+    /// `pg_class.relkind`: `r` a table, `p` a partitioned one, `i` and `I` their indexes, `m` a materialized view.
     pub kind: char,
     /// Rows at the last VACUUM or ANALYZE; none where there was none.
     pub rows: Option<f64>,
@@ -40,16 +40,16 @@ pub enum How {
     Transaction,
 }
 
-/// Somebody in the way.
+/// A session or prepared transaction that the statement would wait for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Obstacle {
-    /// Who.
+    /// The leader of its parallel group, or the prepared transaction.
     pub party: Party,
-    /// How.
+    /// Of several ways the first of [`How`]: who holds a lock that conflicts counts as holding.
     pub how: How,
-    /// The modes that are.
+    /// The modes of its locks, granted or asked for, that are in the way for any of these reasons.
     pub modes: LockModes,
-    /// When its transaction began.
+    /// `xact_start` of the session, or when the transaction was prepared; none where the role may not see it.
     pub since: Option<Timestamp>,
 }
 
@@ -60,7 +60,7 @@ pub struct Meeting {
     pub in_the_way: Vec<Obstacle>,
     /// How many sessions have the relation locked, in whatever mode.
     pub using: usize,
-    /// How many wait for it.
+    /// Lock requests for it that are not granted.
     pub waiting: usize,
     /// Of those that have it locked: who has been in its transaction for longest.
     pub oldest: Option<(Party, Timestamp)>,
@@ -133,11 +133,11 @@ fn who(view: &View, snapshot: Option<&Snapshot>, lock: &Lock) -> (Party, Option<
 /// What is known of somebody in the way, for whoever prints it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
-    /// None of a prepared transaction.
+    /// Process id of the session; none of a prepared transaction.
     pub pid: Option<i32>,
-    /// Of a prepared transaction.
+    /// The name given to PREPARE TRANSACTION; none of a session.
     pub gid: Option<Text>,
-    /// `app@web-3`.
+    /// `app@web-3`: application and client of a session, the owner of a prepared transaction.
     pub who: String,
     /// `idle in transaction`, `autovacuum worker`, `prepared`.
     pub state: String,

@@ -37,13 +37,13 @@ pub struct WaitedLock {
     pub tag: LockTag,
     /// The same in words, as they were when a wait for it last began: text of the server.
     pub name: Text,
-    /// Waits that were seen.
+    /// Waits that were seen at one look or more, each once.
     pub waits: u64,
     /// How long all of them have lasted together, in seconds.
     pub total: f64,
     /// How long the longest of them has lasted, in seconds.
     pub longest: f64,
-    /// What the longest asked for.
+    /// The mode that the longest wait asked for.
     pub longest_mode: LockMode,
     /// Sessions that waited for it at the last look.
     pub waiting: u32,
@@ -160,7 +160,7 @@ impl WaitCounter {
     }
 }
 
-/// A wait at one look.
+/// A wait at one look, with what was counted of it before.
 struct Seen<'a> {
     awaited: &'a LockTag,
     waiter: &'a Waiter,

@@ -50,7 +50,7 @@ pub use ::wait_graph;
 pub use locktop_base::{Text, Timestamp, namespace};
 pub use wait_graph::{backend, lock};
 
-/// Keys of advisory locks.
+/// Keys of advisory locks, as the locks and the tables have them.
 pub mod lock_key {
     pub use locktop_base::LockKey;
 }

@@ -7,7 +7,7 @@ use locktop_tasks::trust::remedy;
 
 use super::Text;
 
-/// The owner of a table.
+/// The owner of a table, and whether he is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Owner {
     /// What the role is called; empty where it is not known.

@@ -32,9 +32,9 @@ pub struct Past {
     pub new_roots: NewRoots,
     /// Since when advisory locks are held.
     pub held: HeldWatch,
-    /// Waits that were counted.
+    /// What was counted of waits for each lock, and the waits that go on.
     pub waits: WaitCounter,
-    /// The last minutes.
+    /// Waiting sessions at each poll of the last 15 minutes.
     pub series: Arc<Series>,
     /// What the wait graph was made of at the last look that could read the locks, beside those; none before the first.
     pub graph_from: Option<GraphFrom>,
@@ -43,7 +43,7 @@ pub struct Past {
 /// What a wait graph is made of beside the locks, whose rows stay in the snapshot when they cannot be read anew.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GraphFrom {
-    /// `pg_stat_activity` at that look.
+    /// `pg_stat_activity` at that look, which tells who is a parallel worker of whom.
     pub backends: Arc<Vec<Backend>>,
     /// The server's own word on some of the waiters.
     pub answers: Vec<Answer>,
@@ -52,28 +52,28 @@ pub struct GraphFrom {
 /// A look, and all that is needed to work it out anew.
 #[derive(Debug, Clone)]
 pub struct Look {
-    /// What was shown.
+    /// The view as it went to the screens.
     pub view: Arc<View>,
     /// What was remembered when the snapshot came.
     pub past: Arc<Past>,
-    /// What could not be learned.
+    /// Why names of advisory keys could not be learned, a line each: failed or refused queries of the config.
     pub notes: Arc<[Text]>,
 }
 
 /// A look as it was kept, before it is worked out anew.
 #[derive(Debug, Clone)]
 pub struct KeptLook {
-    /// The number of its view.
+    /// [`View::id`] of the view that was made of it.
     pub id: u64,
-    /// What the server said.
+    /// The snapshot as the poll brought it.
     pub snapshot: Snapshot,
     /// What was remembered when it came.
     pub past: Past,
     /// What the role of the connection may do.
     pub rights: Option<Arc<Rights>>,
-    /// Names for advisory keys.
+    /// Names for advisory keys as they were known then.
     pub lock_names: Arc<LockNames>,
-    /// What could not be learned.
+    /// Why names of advisory keys could not be learned, as in [`Look::notes`].
     pub notes: Arc<[Text]>,
     /// What had happened up to then.
     pub events: Arc<Events>,

@@ -6,13 +6,13 @@ use super::Text;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a right of its own")]
 pub struct Rights {
-    /// The role.
+    /// `current_user`, whose rights these are.
     pub role: Text,
-    /// The server's `server_version_num`.
+    /// `server_version_num`, as 170002: what a grant allows differs by version.
     pub version_num: u32,
-    /// May do everything.
+    /// `rolsuper`: no check of the server stops it.
     pub superuser: bool,
-    /// Sees everybody's activity.
+    /// Has what `pg_read_all_stats` gives: sees the activity of every role's sessions.
     pub read_all_stats: bool,
     /// May signal everybody's sessions but those of superusers.
     pub signal_backend: bool,

@@ -20,11 +20,11 @@ const ORPHAN_GRACE: f64 = 30.0;
 /// How the server notices that the host of a client is gone; 0 is the default of its system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Keepalives {
-    /// `tcp_keepalives_idle`, seconds.
+    /// `tcp_keepalives_idle`: seconds of silence before the first probe.
     pub idle: u32,
-    /// `tcp_keepalives_interval`, seconds.
+    /// `tcp_keepalives_interval`: seconds between two probes.
     pub interval: u32,
-    /// `tcp_keepalives_count`.
+    /// `tcp_keepalives_count`: probes without an answer after which the connection is dead.
     pub count: u32,
     /// `client_connection_check_interval`, milliseconds; 0 is never.
     pub check: u32,
@@ -54,14 +54,14 @@ pub enum Pooling {
 /// Whether a connection has TLS, and what of the server's certificate was verified, in the words of `sslmode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tls {
-    /// There is none.
+    /// The connection is not encrypted, or is a Unix socket.
     #[default]
     None,
     /// No more than that there is one, unless there is a file of authorities.
     Require,
-    /// The authority that signed it.
+    /// The authority that signed it (`verify-ca`).
     VerifyCa,
-    /// That, and that it is the host's.
+    /// The authority, and that its name is the host's (`verify-full`).
     VerifyFull,
 }
 
@@ -106,35 +106,35 @@ impl Pooling {
 pub struct Server {
     /// The host that locktop is connected to, as it was given, or the directory of the socket.
     pub host: Text,
-    /// The port there.
+    /// The TCP port, or the number in the name of the socket.
     pub port: u16,
-    /// What is in between.
+    /// Whether a pooler is in between, and how long it lends a session for.
     pub pooling: Pooling,
     /// Whether there is TLS, and what of the server's certificate was verified.
     pub tls: Tls,
-    /// `server_version_num`, 170002.
+    /// `server_version_num`, as 170002 for 17.2; 0 where it could not be read.
     pub version_num: u32,
     /// `server_version` without the packager's words, `17.2`.
     pub version: Text,
-    /// A standby.
+    /// `pg_is_in_recovery()`: whether it is a standby.
     pub in_recovery: bool,
     /// The database locktop is connected to.
     pub database: Text,
-    /// OID of that database.
+    /// `pg_database.oid` of that database, as `pg_locks.database` has it.
     pub datid: u32,
     /// The role locktop is connected as.
     pub user: Text,
     /// locktop's own backend, left out of nothing but marked. Behind a pooler in transaction mode another one at each look.
     pub own_pid: i32,
-    /// Client backends there are.
+    /// Rows of `pg_stat_activity` that are client backends, locktop's among them.
     pub connections: u32,
-    /// `max_connections`.
+    /// The setting `max_connections`, which takes a restart to change.
     pub max_connections: u32,
     /// `pg_stat_database.deadlocks`, summed over all databases.
     pub deadlocks: u64,
     /// OIDs of those databases, in order; none while they are not known.
     pub deadlocks_of: Arc<[u32]>,
-    /// `pg_postmaster_start_time()`.
+    /// `pg_postmaster_start_time()`: when the server was started; a promotion or a crash is later.
     pub started_at: Option<Timestamp>,
     /// `pg_last_xact_replay_timestamp()`: of a server that has never recovered anything, none.
     pub replayed_at: Option<Timestamp>,
@@ -162,7 +162,7 @@ pub enum Replay {
     Nothing,
     /// Some that came is not replayed yet.
     Some,
-    /// All that came is.
+    /// All that came is replayed: it is not behind, however old the last change is.
     All,
 }
 
@@ -206,7 +206,7 @@ impl Server {
 pub struct Names {
     /// `(database OID, relation OID)`; database 0 for shared relations.
     pub relations: FxHashMap<(u32, u32), Text>,
-    /// Databases.
+    /// `pg_database.datname` by its OID.
     pub databases: FxHashMap<u32, Text>,
 }
 
@@ -223,15 +223,15 @@ impl Names {
 pub struct Snapshot {
     /// The server's clock when it answered.
     pub taken_at: Timestamp,
-    /// The server.
+    /// One row: what the server says of itself, and of the connection; none before the first answer.
     pub server: Section<Server>,
-    /// `pg_stat_activity`.
+    /// Processes of the server, of `pg_stat_get_activity()`.
     pub backends: Section<Backend>,
-    /// `pg_locks`.
+    /// Locks held and awaited, of `pg_lock_status()`.
     pub locks: Section<Lock>,
     /// Rows of `pg_locks` that were left out because there were too many.
     pub locks_omitted: u64,
-    /// `pg_prepared_xacts`.
+    /// Prepared transactions, of `pg_prepared_xacts`.
     pub prepared: Section<Prepared>,
     /// The task tables there are, and what was read of them.
     pub task_sets: Arc<Vec<TaskSet>>,
@@ -241,7 +241,7 @@ pub struct Snapshot {
     pub adapters: Arc<Vec<InstallationRows>>,
     /// The server's own word on who blocks some of the waiters (rule 5 of the wait graph).
     pub answers: Vec<Answer>,
-    /// Names of relations and databases.
+    /// Names of the relations and databases that locks and sessions have, as far as they were looked up.
     pub names: Arc<Names>,
     /// How long the poll took, in seconds, for the client.
     pub poll_seconds: f64,

@@ -22,7 +22,7 @@ pub struct SnapshotIndex {
 }
 
 impl SnapshotIndex {
-    /// Looks through both once.
+    /// Notes where everything is; what it gives are positions in these two, and in no others.
     #[must_use]
     pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
         Self {

@@ -25,7 +25,7 @@ use super::work_queue::{Item, StateCount};
 pub struct Source {
     /// Its OID; 0 where there is no such table.
     pub table: u32,
-    /// `schema.table`.
+    /// `schema.table`, unquoted, for people and for telling one table from another.
     pub name: Text,
     /// Whether it is one of locktop's own: its rows are locked by keys of a namespace of their own, not by raw ids, and changed by
     /// the functions of its schema.
@@ -34,18 +34,18 @@ pub struct Source {
     pub key_rule: KeyRule,
     /// A function in its schema takes advisory locks and names the table.
     pub has_function: bool,
-    /// Whose it is.
+    /// Whose it is, and whether that role is trusted: tables of strangers are shown, never acted on.
     pub owner: Owner,
-    /// How large it is.
+    /// Rows, bytes and what would be purged, by the planner's statistics.
     pub growth: Growth,
 }
 
 /// A table and what was read of it.
 #[derive(Debug, Clone)]
 pub struct TableRows<T> {
-    /// Where it is from.
+    /// The table that the rows are of.
     pub source: Arc<Source>,
-    /// The rows.
+    /// What was read of it, with its age and error; not all of it where `is_cut` says so.
     pub section: Section<T>,
     /// There are more rows than were read.
     pub is_cut: bool,
@@ -65,18 +65,18 @@ impl<T> TableRows<T> {
     }
 }
 
-/// All of them.
+/// What was read of each of these tables; of a kind there may be several, in several schemas.
 #[derive(Debug, Clone, Default)]
 pub struct Systems {
-    /// `distlock`.
+    /// Tables of leases: `distlock`, or what `[tables]` of the config calls so.
     pub leases: Vec<TableRows<Lease>>,
     /// `task_queue`: how many items there are of each status.
     pub counts: Vec<TableRows<StateCount>>,
     /// `task_queue`: the items that somebody should see.
     pub items: Vec<TableRows<Item>>,
-    /// `rate_limit`.
+    /// Tables of rate limits: `rate_limit`.
     pub limits: Vec<TableRows<RateLimit>>,
-    /// `id_generator`.
+    /// Tables of snowflake ids, a row for each worker: `id_generator`.
     pub generators: Vec<TableRows<IdGenerator>>,
     /// `locktop_workers`: who takes which types of work.
     pub workers: Vec<TableRows<TaskWorker>>,

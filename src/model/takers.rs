@@ -25,19 +25,19 @@ impl TaskWorker {
     }
 }
 
-/// What work is of.
+/// The table that the work is a row of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// `scheduled_tasks`.
+    /// Scheduled tasks, of `scheduled_tasks`.
     Tasks,
-    /// `task_queue`.
+    /// Items of the queue, of `task_queue`.
     Items,
 }
 
 /// All workers of a schema that work on its tasks, or on its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Takers {
-    /// How many.
+    /// Workers with a session that take work of this table, whatever its type.
     pub workers: usize,
     /// Every type that one of them takes.
     pub types: BTreeSet<String>,
@@ -97,7 +97,7 @@ pub fn tables(snapshot: &Snapshot) -> impl Iterator<Item = &TableRows<TaskWorker
     snapshot.systems.workers.iter().filter(move |table| ours.contains(schema(&table.source.name)))
 }
 
-/// `jobs` of `jobs.scheduled_tasks`.
+/// The schema of `schema.table`, empty where there is no dot: `jobs` of `jobs.scheduled_tasks`.
 fn schema(table: &str) -> &str {
     table.rsplit_once('.').map_or("", |(schema, _)| schema)
 }

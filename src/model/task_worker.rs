@@ -2,22 +2,22 @@
 
 use super::{Text, Timestamp};
 
-/// A row of `locktop_workers`.
+/// A row of `locktop_workers`: what one session has announced.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TaskWorker {
-    /// Process id of its session.
+    /// `pg_backend_pid()` of its session.
     pub pid: i32,
-    /// When that session began.
+    /// `backend_start` of that session, which tells it from a later one with the same process id.
     pub start: Option<Timestamp>,
-    /// Its name.
+    /// What the worker calls itself; none where it gave no name.
     pub name: Option<Text>,
-    /// Whether it works on `scheduled_tasks`.
+    /// Whether it runs the tasks of `scheduled_tasks`.
     pub takes_tasks: bool,
-    /// Whether it works on `task_queue`.
+    /// Whether it works off the items of `task_queue`.
     pub takes_items: bool,
     /// The types as a list of JSON; none: all of them.
     pub types: Option<Text>,
-    /// When it said so.
+    /// The server's clock when it announced itself.
     pub announced_at: Option<Timestamp>,
 }
 

@@ -9,13 +9,13 @@ use super::view::View;
 /// Why one wants to see a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
-    /// The operator asked for something.
+    /// The operator asked for an action: a cancel, a termination, a change of a row.
     Action,
     /// Nobody answered after it for a while.
     NoAnswer,
     /// Somebody began to block others, or sessions waited for each other, or the session of a task was gone.
     Begun,
-    /// The server broke a deadlock.
+    /// The server's count of deadlocks rose.
     Deadlock,
 }
 
@@ -50,14 +50,14 @@ impl Trouble {
     }
 }
 
-/// A look that is kept.
+/// A look that is kept, as far as the time line has to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// The number of its view.
+    /// [`View::id`] of its view, by which it is fetched.
     pub id: u64,
     /// When it was taken, by the server's clock.
     pub at: Timestamp,
-    /// Distinct waiting groups.
+    /// Sessions, with their parallel workers counted as one, and prepared transactions that waited.
     pub waiting: u32,
     /// The worst that happened up to it, since the look before.
     pub trouble: Option<Trouble>,
@@ -72,7 +72,7 @@ pub enum Step {
     Seconds(i32),
     /// To the next look with trouble.
     NextTrouble,
-    /// To the last one before.
+    /// To the last look with trouble before this one.
     TroubleBefore,
     /// To the look at this time, or the last before it.
     Time(Timestamp),
@@ -85,7 +85,7 @@ pub enum Step {
 /// A look that was kept, as it was when it was live.
 #[derive(Debug, Clone)]
 pub struct PastView {
-    /// What was shown.
+    /// The view, worked out anew of what was kept.
     pub view: Arc<View>,
     /// Its place among the looks, from 0 on.
     pub place: usize,

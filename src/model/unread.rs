@@ -12,7 +12,7 @@ pub struct Unread<'a> {
     pub table: Option<&'a str>,
     /// Server time of the rows that are shown instead; none when it was never read.
     pub taken_at: Option<Timestamp>,
-    /// Why, in one line.
+    /// The error in one line: the server's, or that of the connection.
     pub error: &'a Text,
 }
 

@@ -11,17 +11,17 @@ use super::wait_graph::WaitGraph;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct TargetId(pub u16);
 
-/// How the connection is.
+/// Whether the server answers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Link {
-    /// No answer yet.
+    /// There has been no answer since the start.
     #[default]
     Connecting,
-    /// The last poll was answered.
+    /// The last poll was answered: the snapshot is new.
     Live,
     /// Lost, or not answering: the snapshot is old.
     Down {
-        /// Why, in one line.
+        /// Why, in one line: the error of the connection, or how long nothing has come.
         reason: super::Text,
         /// The number of the next attempt, from 1 on.
         attempt: u32,
@@ -30,19 +30,19 @@ pub enum Link {
     },
 }
 
-/// Waiting sessions at one poll.
+/// How many waited at one poll.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Server time.
+    /// [`Snapshot::taken_at`] of the poll, by the server's clock.
     pub at: Timestamp,
-    /// Distinct waiting groups.
+    /// Sessions that wait for a lock, each with its parallel workers once ([`WaitGraph::waiting`]).
     pub waiting: u32,
 }
 
-/// The last minutes, one sample a poll.
+/// How many waited in the last 15 minutes, one sample a poll.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
-    /// Oldest first.
+    /// Oldest first, each with a later time than the one before it.
     pub samples: Vec<Sample>,
     /// When somebody began to wait, if since then somebody always did.
     pub waiting_since: Option<Timestamp>,
@@ -51,7 +51,7 @@ pub struct Series {
 /// Polls are made less often than somebody asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slowed {
-    /// Seconds between two of them.
+    /// Seconds between two polls as they are made now.
     pub interval: f64,
     /// Seconds that reading `pg_locks` takes the server.
     pub cost: f64,
@@ -60,11 +60,11 @@ pub struct Slowed {
 /// What the screens read. Newest wins: a view is never queued.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// Whose it is.
+    /// The server that all of it is of.
     pub target: TargetId,
-    /// Counts up with every view.
+    /// Counts up by one with every view of this run.
     pub id: u64,
-    /// How the connection is.
+    /// Whether the server answers: else the rest is as old as the snapshot.
     pub link: Link,
     /// That it is polled less often than asked, and why; none where it is not.
     pub slowed: Option<Slowed>,
@@ -72,19 +72,19 @@ pub struct View {
     pub snapshot: Option<Arc<Snapshot>>,
     /// Who waits for whom in it.
     pub graph: Arc<WaitGraph>,
-    /// Where things are in both.
+    /// Where a process, a lock or a party stands in the snapshot and in the graph.
     pub index: Arc<super::snapshot_index::SnapshotIndex>,
     /// Every scheduled task with its state.
     pub tasks: Arc<super::task::Board>,
-    /// Every lease with its state.
+    /// Every lease, of all tables and of Redis, with its state.
     pub leases: Arc<super::lease::Board>,
     /// Every item of the work queue that was read with its state, and how many there are.
     pub queue: Arc<super::work_queue::Board>,
     /// The jobs of others' systems with their states.
     pub adapters: Arc<super::adapter::Board>,
-    /// What is wrong, worst first.
+    /// What is wrong, worst first; empty where nothing is.
     pub findings: Arc<Vec<Finding>>,
-    /// The last minutes.
+    /// How many waited at each poll of the last 15 minutes.
     pub series: Arc<Series>,
     /// What changed, up to this view.
     pub events: Arc<super::event::Events>,
@@ -96,7 +96,7 @@ pub struct View {
     pub runs_since: Arc<super::held::RunLocks>,
     /// Which locks were waited for since locktop began to look, how often and for how long.
     pub lock_waits: Arc<super::lock_waits::LockWaits>,
-    /// Who cost how much waiting.
+    /// Which roots cost how much waiting since the first look, by episode and by what they have in common.
     pub blame: Arc<super::blame::Blame>,
     /// Names for advisory keys: the config's, learned ones and those of well-known software.
     pub lock_names: Arc<super::lock_name::LockNames>,

@@ -4,12 +4,12 @@ use chrono::{FixedOffset, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone,
 
 use super::Timestamp;
 
-/// A zone.
+/// A time zone, which has an offset from UTC for each moment.
 #[derive(Debug, Clone, Copy)]
 pub enum Zone {
-    /// The same all year.
+    /// The same offset all year, as `+02:00` says it.
     Fixed(FixedOffset),
-    /// That of this machine.
+    /// That of this machine, by `TZ` or `/etc/localtime`.
     Local,
     /// One of the IANA's, as the system has it. It stays as long as the program runs.
     Named(&'static tz::TimeZone),

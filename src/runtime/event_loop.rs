@@ -35,9 +35,9 @@ const NO_SHELL: &str = "no shell to return to: locktop was started without one";
 
 /// Where the views come from, and what can be asked of it.
 pub struct Source {
-    /// The newest view.
+    /// The newest view, whenever there is another.
     pub views: watch::Receiver<Arc<View>>,
-    /// Poll now.
+    /// Has the server polled at once.
     pub refresh: Box<dyn Fn() + Send>,
     /// Poll at another interval, in seconds.
     pub set_interval: Box<dyn Fn(f64) + Send>,
@@ -49,7 +49,7 @@ pub struct Source {
     pub history: Option<History>,
     /// What a file says of itself into which looks are written.
     pub about: About,
-    /// Which blockers are expected.
+    /// Who is told which blockers are expected.
     pub expecting: Expecting,
     /// Takes a note of the operator's among the events.
     pub note: Box<dyn Fn(String) + Send>,
@@ -62,26 +62,26 @@ pub struct Source {
 /// All blockers that are expected from now on, and those of them that are added to the config file, too.
 type SayExpected = Box<dyn Fn(Arc<[ExpectedBlocker]>, Vec<ExpectedBlocker>) + Send>;
 
-/// Which blockers are expected.
+/// Who is told which blockers are expected, and what came of writing that.
 pub struct Expecting {
-    /// Where that is said.
+    /// Tells which are, and which to write.
     pub say: SayExpected,
     /// What came of adding to the config file.
     pub written: mpsc::UnboundedReceiver<String>,
 }
 
 impl Expecting {
-    /// Where nobody ever says so.
+    /// Nobody is told, as of a recording.
     #[must_use]
     pub fn nobody() -> Self {
         Self { say: Box::new(|_, _| {}), written: mpsc::unbounded_channel().1 }
     }
 }
 
-/// How the screens ended.
+/// How the screens came to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The user quit.
+    /// Somebody quit by a key.
     Quit,
     /// A signal ended it; its number.
     Signal(u8),

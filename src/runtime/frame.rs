@@ -19,7 +19,7 @@ pub struct FrameWriter<W: Write> {
 }
 
 impl<W: Write> FrameWriter<W> {
-    /// Writes to `inner`.
+    /// Collects for `inner`, with room for a frame of usual size.
     pub fn new(inner: W) -> Self {
         Self { inner, pending: Vec::with_capacity(32 * 1024) }
     }

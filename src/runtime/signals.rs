@@ -12,14 +12,14 @@ use super::terminal;
 /// to a terminal that nobody reads.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a signal asks for.
+/// What a signal asks the screens for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     /// End; the number of the signal.
     End(u8),
     /// Give the terminal back and stop.
     Stop,
-    /// Go on after a stop.
+    /// Take the terminal again after a stop.
     Continue,
 }
 

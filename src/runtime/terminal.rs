@@ -126,7 +126,7 @@ pub(super) fn leave_alone() {
     LEFT_ALONE.store(true, Ordering::SeqCst);
 }
 
-/// Whether the terminal is ours.
+/// Whether the terminal is ours, and not given back.
 pub(super) fn is_taken() -> bool {
     TAKEN.load(Ordering::SeqCst)
 }

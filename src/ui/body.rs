@@ -64,7 +64,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
     table::render(frame, rest, pane, app, viewport, theme);
 }
 
-/// What an empty table says.
+/// What stands in place of the rows of an empty table.
 fn nothing(pane: Pane, app: &App, context: &Context<'_>) -> &'static str {
     let definition = pane.definition();
     match definition.absent.filter(|_| !(definition.is_there)(app.has())) {
@@ -107,7 +107,7 @@ fn facts(pane: Pane, app: &App) -> Vec<Fact> {
     facts
 }
 
-/// Filter, order and marks.
+/// What a title says of filter, order and marks.
 fn row_facts(app: &App, pane: Pane) -> Vec<Fact> {
     let state = app.pane(pane);
     let mut facts = Vec::new();

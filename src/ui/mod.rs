@@ -26,7 +26,7 @@ use crate::app::line::{Line, Tone};
 use theme::Theme;
 use viewport::Viewport;
 
-/// Draws the whole screen.
+/// Draws the whole screen, and notes in the viewport where things are.
 pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let area = frame.area();
     viewport.begin();

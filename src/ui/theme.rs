@@ -4,22 +4,22 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::app::line::Tone;
 
-/// The themes there are.
+/// The themes there are, by their names in the config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Base {
-    /// For a dark background.
+    /// `dark`: for a dark background.
     #[default]
     Dark,
-    /// For a light background.
+    /// `light`: for a light background.
     Light,
-    /// No colour at all.
+    /// `mono`: no colour, only modifiers such as bold and reverse.
     Mono,
     /// The sixteen colours of the terminal's own palette.
     Ansi,
 }
 
 impl Base {
-    /// The theme of this name.
+    /// The theme of this name; none where there is none.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
@@ -37,11 +37,11 @@ impl Base {
 pub enum Depth {
     /// None, or the user wants none (`NO_COLOR`, <https://no-color.org>).
     None,
-    /// Sixteen.
+    /// The sixteen colours of the terminal's palette.
     Ansi,
-    /// 256.
+    /// 256 colours, of xterm's palette.
     Indexed,
-    /// 24 bits.
+    /// 24 bits a colour.
     Rgb,
 }
 
@@ -63,25 +63,25 @@ impl Depth {
     }
 }
 
-/// How each meaning looks.
+/// The style that each meaning is drawn in.
 #[derive(Debug, Clone)]
 pub struct Theme {
     styles: [Style; 8],
-    /// The row under the cursor.
+    /// The style of the row under the cursor.
     pub selected: Style,
-    /// Everything in ASCII.
+    /// Everything is drawn with ASCII characters alone.
     pub ascii: bool,
 }
 
 /// A colour of the config that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThemeError {
-    /// No such meaning.
+    /// The config names a meaning that there is not.
     #[error(
         "unknown colour \"{0}\"; there are plain, title, dim, critical, warning, good, key, past and selected"
     )]
     Meaning(String),
-    /// No such colour.
+    /// The config has a colour that is none.
     #[error("\"{0}\" is not a colour: write a name (red, light-blue), a number (0 to 255) or #rrggbb")]
     Color(String),
 }
@@ -224,7 +224,7 @@ impl Theme {
         Ok(self)
     }
 
-    /// How a meaning looks.
+    /// The style that a meaning is drawn in.
     #[must_use]
     pub fn style(&self, tone: Tone) -> Style {
         self.styles.get(slot(tone)).copied().unwrap_or_default()

@@ -65,7 +65,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastVi
     draw_ends(frame, below, &Line::new().with(marker, Tone::Key), &keys, theme);
 }
 
-/// `( ) trouble  Esc now`.
+/// The keys that lead along the line: `( ) trouble  Esc now`.
 fn keys(app: &App) -> Line {
     let key = |action| app.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default();
     let mut line = Line::new();
@@ -84,14 +84,14 @@ fn keys(app: &App) -> Line {
     line
 }
 
-/// A column of the line.
+/// What a column of the line shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bar {
-    /// Nobody waited.
+    /// Nobody waited at its looks.
     Calm,
     /// How many waited, as a bar.
     Waiting(char),
-    /// There was trouble.
+    /// There was trouble at one of its looks; the sign of the worst.
     Sign(char),
 }
 

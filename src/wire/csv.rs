@@ -9,7 +9,7 @@ use crate::model::wait_graph::Party;
 use crate::model::words;
 use crate::text::one_line;
 
-/// The first line.
+/// The line of headings, without its end.
 pub const HEAD: &str = "taken_at,waiting,longest_wait,roots,worst_root,worst_root_who,worst_root_state,blocked,frees,prepared,cycles,critical,warnings,finding";
 
 /// The line of a look, without its end; none where it has no snapshot. What could not be read is empty.

@@ -13,7 +13,7 @@ pub struct Gids<'a> {
 }
 
 impl<'a> Gids<'a> {
-    /// Of this snapshot.
+    /// Finds names in this snapshot, by the index that was made of it.
     #[must_use]
     pub fn of(snapshot: &'a Snapshot, index: &'a SnapshotIndex) -> Self {
         Self { snapshot, index }
@@ -28,7 +28,7 @@ impl<'a> Gids<'a> {
         }
     }
 
-    /// Its name.
+    /// The name given to PREPARE TRANSACTION; none for a session, and where its row was not read.
     #[must_use]
     pub fn gid(&self, party: Party) -> Option<&'a str> {
         self.prepared(party).map(|row| &*row.gid)

@@ -7,11 +7,11 @@ use crate::model::plan::{Ask, Chosen, RowsOf};
 /// To what something is to be done.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// To sessions.
+    /// To sessions: a signal is sent.
     Sessions(Ask),
-    /// To executions of tasks.
+    /// To executions of tasks, which the server has to be asked about.
     Executions(Box<Search>),
-    /// To rows of one kind.
+    /// To rows of one kind: each is changed by itself.
     Rows(RowsOf),
     /// To blockers that are known: nothing is asked of the server.
     Known(Box<Expecting>),

@@ -15,7 +15,7 @@ pub(super) const FILE: char = 'f';
 /// Blockers that are to be expected, or not any more, and where that is written.
 #[derive(Debug, Clone)]
 pub struct Expecting {
-    /// Who, and their entries.
+    /// Whom it is about, and the entry for each.
     pub known: Known,
     /// The config file; none where there is none.
     pub(in crate::app) file: Option<PathBuf>,

@@ -17,7 +17,7 @@ pub fn width(columns: u16) -> u16 {
 }
 
 impl Dialog {
-    /// Its title: `Terminate 4312 app@web-3`.
+    /// What stands on its frame: `Terminate 4312 app@web-3`.
     #[must_use]
     pub fn title(&self) -> String {
         let verb = self.order.verb.does();

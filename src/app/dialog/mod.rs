@@ -32,10 +32,10 @@ pub(in crate::app) use report::summary;
 /// Nobody types more to confirm.
 const LONGEST: usize = 200;
 
-/// A question.
+/// The question before an action, with what would be done.
 #[derive(Debug, Clone)]
 pub struct Dialog {
-    /// What was asked for.
+    /// What was asked for, and by which rows.
     pub order: Order,
     /// What would be done, by the newest view.
     pub plan: ActionPlan,
@@ -58,9 +58,9 @@ pub struct Dialog {
 /// What a key in a dialog leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::app) enum Step {
-    /// Nothing.
+    /// The key means nothing here.
     Nothing,
-    /// It looks different.
+    /// The dialog has to be drawn anew.
     Changed,
     /// It closes, and nothing is done.
     Back,

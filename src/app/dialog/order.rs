@@ -7,18 +7,18 @@ use crate::app::subject;
 use crate::model::plan::{self, ActionPlan, CommandId, Confirm, PlanContext, Scope, Verb};
 use crate::model::task::{TaskRow, TaskState};
 
-/// What is asked for.
+/// What a key asks for: what is to be done, and to what.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// What is to be done.
     pub verb: Verb,
-    /// Where the rows are.
+    /// The pane that the rows are of, whose marks go once it is done.
     pub pane: Pane,
     /// The rows, in the order in which they are shown.
     pub rows: Vec<RowId>,
     /// Marked rows that the filter hides: they are left out.
     pub hidden: usize,
-    /// To what.
+    /// To what it is to be done, of these rows.
     pub kind: Kind,
     /// The row that was selected had just gone: whoever goes on typing may mean that one, so `y` is not enough.
     pub by_name: bool,
@@ -93,7 +93,7 @@ impl Order {
         !matches!(&self.kind, Kind::Sessions(ask) if ask.scope != Scope::This)
     }
 
-    /// What would be done.
+    /// What would be done, by this view.
     pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         match &self.kind {
             Kind::Sessions(ask) => plan::sessions(look, ask),

@@ -5,11 +5,11 @@ use crate::model::plan::{Outcome, Report, TargetResult, Verb};
 /// Something that was confirmed, and of which there is no report yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flight {
-    /// The number of the command.
+    /// The number of the command, by which its report is told from others.
     pub number: u64,
-    /// What is being done.
+    /// What is being done to each target.
     pub verb: Verb,
-    /// To how many.
+    /// How many targets the command has.
     pub count: usize,
     /// Of how many it is known what came of it.
     pub done: usize,
@@ -53,7 +53,7 @@ const OUTCOMES: [Outcome; 7] = [
     Outcome::NotTried,
 ];
 
-/// `4312`, `4312 and 2 more`.
+/// Which targets a result is of: `4312`, `4312 and 2 more`.
 fn names(results: &[&TargetResult]) -> String {
     let first = results.first().map_or("", |result| result.name.as_str());
     // The whole name is for one target alone; in a list the process id or number is enough.

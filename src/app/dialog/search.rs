@@ -16,9 +16,9 @@ const END: char = 'e';
 /// Which executions are to be recovered, and what is known of them.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// The tasks that were chosen.
+    /// The tasks that were chosen, each with one of several executions of it.
     chosen: Vec<(TaskId, Option<i64>)>,
-    /// Which are meant.
+    /// Whether these are meant, or all that are lost or slow.
     which: RecoveryScope,
     /// Among which all are looked for.
     within: RecoveryFilter,
@@ -32,7 +32,7 @@ pub struct Search {
     request: Option<(String, Request)>,
     /// What was chosen and cannot be recovered.
     refused: Vec<Refused>,
-    /// What the server said.
+    /// The plan that the server made, or why it made none; none before its answer.
     answer: Option<Result<Arc<RecoveryPlan>, String>>,
     /// The number of the question that has no answer yet.
     asked: Option<u64>,

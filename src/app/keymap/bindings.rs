@@ -6,20 +6,20 @@ use super::Action;
 use crate::app::screens::Screen;
 use crate::model::plan::CommandId;
 
-/// One row of the table.
+/// A key of the table, with its words.
 #[derive(Debug, Clone, Copy)]
 pub struct Binding {
-    /// What it does.
+    /// The action that its keys mean.
     pub action: Action,
-    /// Name in the config.
+    /// Its name in the config's `[keys]`.
     pub name: &'static str,
     /// Default keys, as [`crate::keys::Key::parse`] reads them.
     pub keys: &'static [&'static str],
-    /// One word for the footer.
+    /// One word for the footer, beside its key.
     pub short: &'static str,
     /// A line for the help.
     pub help: &'static str,
-    /// Heading in the help.
+    /// The heading in the help that it stands under.
     pub group: &'static str,
 }
 
@@ -46,19 +46,19 @@ pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
     listed(MOVE).chain(screens).chain(listed(ROWS)).chain(commands).chain(listed(TIME_AND_PROGRAM)).collect()
 });
 
-/// The key of a screen.
+/// The row of a screen: its digit leads there.
 fn go(screen: Screen) -> Binding {
     let what = screen.definition();
     row(Action::Go(screen), what.name, std::slice::from_ref(&what.key), what.name, what.help, "Screens")
 }
 
-/// A key that acts.
+/// The row of a key that acts.
 fn act(command: CommandId) -> Binding {
     let what = command.definition();
     row(Action::Command(command), what.name, what.keys, what.short, what.help, ACT)
 }
 
-/// The keys that move.
+/// The keys that move the selection or scroll.
 const MOVE: &[Binding] = &[
     row(Action::Up, "up", &["up", "k"], "up", "row above", "Move"),
     row(Action::Down, "down", &["down", "j"], "down", "row below", "Move"),

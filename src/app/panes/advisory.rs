@@ -67,7 +67,7 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// `34 held · 2 waiting`
+/// What the title says: `34 held · 2 waiting`.
 fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
     let queues = context.view.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
     let waiting: usize = queues.map(|queue| queue.waiters.len()).sum();

@@ -7,20 +7,20 @@ use crate::app::line::Tone;
 /// What stands in one cell: one harmless line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cell {
-    /// The text.
+    /// The text, fit for a screen.
     pub text: String,
-    /// What it means.
+    /// What it means, which the theme has a colour for.
     pub tone: Tone,
 }
 
 impl Cell {
-    /// Text without a special meaning.
+    /// Text that means nothing special.
     #[must_use]
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), tone: Tone::Plain }
     }
 
-    /// Text with a meaning.
+    /// Text that means what its tone says.
     #[must_use]
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }
@@ -42,7 +42,7 @@ impl Cell {
         }
     }
 
-    /// An age in seconds.
+    /// A duration in words, of seconds; a dash where there are none.
     #[must_use]
     pub fn age(seconds: Option<f64>, tone: Tone) -> Self {
         seconds.map_or_else(Self::none, |seconds| Self::toned(crate::text::duration(seconds), tone))
@@ -64,31 +64,31 @@ impl Cell {
 /// What a row is sorted and filtered by.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// NULL: sorted last.
+    /// NULL or unknown: sorted last, whichever way round.
     Missing,
     /// A count, or an age in seconds.
     Number(f64),
-    /// Text.
+    /// Text, which is sorted letter by letter.
     Text(Cow<'a, str>),
     /// The name of a state, and all that its cell says.
     State(Cow<'a, str>, Cow<'a, str>),
 }
 
 impl<'a> Value<'a> {
-    /// A number, or nothing.
+    /// A number; missing where there is none.
     #[must_use]
     pub fn number(value: Option<f64>) -> Self {
         value.map_or(Self::Missing, Self::Number)
     }
 
-    /// A whole number, or nothing.
+    /// A whole number; missing where there is none.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53, and nothing is sorted wrongly beyond")]
     pub fn whole(value: Option<i64>) -> Self {
         value.map_or(Self::Missing, |value| Self::Number(value as f64))
     }
 
-    /// Text of the server, or nothing.
+    /// Text of the server; missing for NULL.
     #[must_use]
     pub fn text(text: Option<&'a str>) -> Self {
         text.map_or(Self::Missing, |text| Self::Text(Cow::Borrowed(text)))

@@ -24,7 +24,7 @@ use crate::model::wait_graph::{Party, TreeNode, Waiter};
 
 pub use super::forest::{ChainRow, with_ancestors};
 
-/// Lines of the forest.
+/// Lines of the forest, of the wait graph's tree.
 struct Chains;
 
 /// A line, with its place in the graph.

@@ -7,7 +7,7 @@ use crate::app::line::Tone;
 
 /// What the rows of a pane are, as its columns see them: borrowed from the view that is drawn.
 pub trait Rows: 'static {
-    /// A row.
+    /// A row, borrowed from the view or worked out of it.
     type Row<'a>: Copy;
 
     /// The row at a place; none where the view has no such row.
@@ -20,7 +20,7 @@ pub trait Rows: 'static {
 /// The heading of a column, and how wide it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Heading {
-    /// What stands over the column.
+    /// What stands over the column, in capitals.
     pub title: &'static str,
     /// Its name in a filter: `wait>30`.
     pub name: &'static str,
@@ -30,7 +30,7 @@ pub struct Heading {
     pub min: u16,
     /// Width with room to spare; 0 takes what is left.
     pub max: u16,
-    /// Numbers and ages stand right.
+    /// Its cells stand at the right edge, as numbers and ages do.
     pub right: bool,
     /// The higher, the sooner it is left out when the screen is narrow; 0 stays.
     pub rank: u8,
@@ -57,13 +57,13 @@ type Get<R, T> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> T;
 
 /// What stands in the cells of a column.
 enum Content<R: Rows> {
-    /// Text of the server.
+    /// Text of the server, made fit for a screen.
     Text(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>),
-    /// Seconds.
+    /// Seconds, shown as a duration.
     Age(Tone, Get<R, Option<f64>>),
-    /// A whole number.
+    /// A whole number, shown as it is.
     Number(Tone, Get<R, Option<i64>>),
-    /// The name of a state.
+    /// The name of a state, in its tone.
     State(Get<R, (&'static str, Tone)>),
     /// A cell, in so much room; it is sorted by what it says where it has all the room.
     Cell(for<'a> fn(R::Row<'a>, &Context<'a>, u16) -> Cell),
@@ -76,7 +76,7 @@ enum Content<R: Rows> {
 
 /// A column over rows of one kind.
 pub struct Column<R: Rows> {
-    /// Its heading.
+    /// The heading, with its widths and its name in a filter.
     pub heading: Heading,
     content: Content<R>,
 }
@@ -92,7 +92,7 @@ impl<R: Rows> Column<R> {
         Self { heading, content }
     }
 
-    /// Text of the server.
+    /// A column of text of the server.
     pub const fn text(
         words: Words,
         width: (u16, u16),
@@ -101,17 +101,17 @@ impl<R: Rows> Column<R> {
         Self::new(words, width, Content::Text(get))
     }
 
-    /// An age in seconds.
+    /// A column of durations, of seconds.
     pub const fn age(words: Words, width: (u16, u16), tone: Tone, get: Get<R, Option<f64>>) -> Self {
         Self::new(words, width, Content::Age(tone, get))
     }
 
-    /// A whole number.
+    /// A column of whole numbers.
     pub const fn number(words: Words, width: (u16, u16), tone: Tone, get: Get<R, Option<i64>>) -> Self {
         Self::new(words, width, Content::Number(tone, get))
     }
 
-    /// A state by its name.
+    /// A column of states by their names.
     pub const fn state(words: Words, width: (u16, u16), get: Get<R, (&'static str, Tone)>) -> Self {
         Self::new(words, width, Content::State(get))
     }
@@ -142,21 +142,21 @@ impl<R: Rows> Column<R> {
         self
     }
 
-    /// Stands right.
+    /// The column with its cells at the right edge.
     #[must_use]
     pub const fn right(mut self) -> Self {
         self.heading.right = true;
         self
     }
 
-    /// Stands left.
+    /// The column with its cells at the left edge.
     #[must_use]
     pub const fn left(mut self) -> Self {
         self.heading.right = false;
         self
     }
 
-    /// Only there where it tells rows apart.
+    /// The column, only there where it tells rows apart.
     #[must_use]
     pub const fn only_where(mut self, is_of_use: fn(&Context<'_>) -> bool) -> Self {
         self.heading.only_where = Some(is_of_use);
@@ -197,7 +197,7 @@ impl<R: Rows> Column<R> {
     }
 }
 
-/// The columns of a pane.
+/// The columns of a pane over rows of one kind.
 pub struct Columns<R: Rows> {
     /// Those on the screen, in their order.
     pub shown: &'static [Column<R>],
@@ -223,7 +223,7 @@ pub trait Table: Sync {
     /// What a row is sorted and filtered by.
     fn value<'a>(&self, context: &Context<'a>, row: Row, column: usize) -> Value<'a>;
 
-    /// What a row is about.
+    /// What a row is about; none where nothing can hold on to it.
     fn id(&self, context: &Context<'_>, row: Row) -> Option<RowId>;
 }
 

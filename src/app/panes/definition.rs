@@ -16,14 +16,14 @@ pub struct Definition {
     pub title: &'static str,
     /// What one of its rows is called.
     pub one: &'static str,
-    /// Its columns.
+    /// Its columns, whatever its rows are.
     pub table: &'static dyn Table,
     /// Its rows in this view, in the order in which the view has them.
     pub rows: fn(&Context<'_>, Wanted) -> Vec<Row>,
     /// Sorts the rows by urgency, where the user chose no order. Ties fall to what does not change between two polls, so
     /// that rows do not jump.
     pub order: fn(&Context<'_>, &mut Vec<Row>),
-    /// Where the rows come from.
+    /// What its rows follow from, which says when they may have changed.
     pub basis: Basis,
     /// What it shows of the job systems of others.
     pub parts: Parts,
@@ -35,9 +35,9 @@ pub struct Definition {
     pub empty: &'static str,
     /// What its title says beside its name.
     pub facts: fn(&Context<'_>, Total) -> Vec<Fact>,
-    /// When its rows were read.
+    /// When its rows were read, and why they could not be read anew.
     pub read: for<'a> fn(&Context<'a>) -> Read<'a>,
-    /// A line above the headings.
+    /// A line above the headings; none where it needs no more than its title.
     pub above: Option<fn(&Context<'_>) -> Line>,
     /// Columns of a high rank give way to names that would be cut.
     pub prefers_names: bool,
@@ -62,10 +62,10 @@ pub struct Wanted {
     pub folded: bool,
 }
 
-/// What a title is about.
+/// What a title counts, before any filter.
 #[derive(Debug, Clone, Copy)]
 pub struct Total {
-    /// Rows without the filter.
+    /// Rows of the pane without the filter.
     pub rows: usize,
     /// They are of all lock types, not of advisory locks alone.
     pub all_locks: bool,
@@ -74,7 +74,7 @@ pub struct Total {
 /// Where the rows of a pane come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// From anything in the view.
+    /// From anything in the view: they are taken anew from each.
     View,
     /// From `pg_locks` alone: where that is the same as before, the rows are, and their order.
     Locks,
@@ -82,7 +82,7 @@ pub enum Basis {
     Forest,
 }
 
-/// When rows were read.
+/// When rows were read, and why not anew.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Read<'a> {
     /// When last; none before the first time.
@@ -123,7 +123,7 @@ impl Definition {
     }
 }
 
-/// When `pg_locks` was read.
+/// When `pg_locks` was read, and why not anew.
 fn locks_read<'a>(context: &Context<'a>) -> Read<'a> {
     let locks = &context.snapshot.locks;
     Read { at: locks.taken_at, error: locks.error.as_deref() }

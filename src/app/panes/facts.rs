@@ -8,7 +8,7 @@ use crate::model::systems::TableRows;
 /// A piece of a title line.
 pub type Fact = (String, Tone);
 
-/// `2 roots`
+/// A number with its noun, in the right grammatical number: `2 roots`.
 pub(super) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

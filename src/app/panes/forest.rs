@@ -17,7 +17,7 @@ pub struct ChainRow {
     pub at: u32,
     /// How many waiters that are alike it stands for; 0 for one that stands for itself.
     pub folded: u32,
-    /// How far in.
+    /// How far in: 0 for a root, and one more for each it waits behind.
     pub depth: u16,
     /// How far in the deepest line of the forest is: all are indented alike.
     pub deepest: u16,

@@ -19,7 +19,7 @@ use crate::app::line::{Line, Tone};
 use crate::model::id_generator::{self, GeneratorId, GeneratorRow};
 use crate::text;
 
-/// Id generators that were read.
+/// Rows of the tables of id generators.
 struct Generators;
 
 impl Rows for Generators {
@@ -101,7 +101,7 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// `3 workers`
+/// What the title says: `3 workers`, and what was left out.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let tables = &context.snapshot.systems.generators;
     let mut facts = stale_tables(context, tables);
@@ -133,7 +133,7 @@ pub(in crate::app) fn last(row: &GeneratorRow<'_>) -> Cell {
     }
 }
 
-/// The detail page.
+/// The detail page; none when the generator is gone.
 fn detail(context: &Context<'_>, id: GeneratorId) -> Option<Vec<Line>> {
     let row = id_generator::rows(context.snapshot).find(|row| row.id == id)?;
     let last = last(&row);

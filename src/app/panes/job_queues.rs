@@ -17,7 +17,7 @@ use crate::app::line::{Line, Tone};
 use crate::model::adapter::{Count, Part, Parts, QueueRow, QueueState};
 use crate::text;
 
-/// Queues that were read.
+/// Queues of all installations.
 struct Queues;
 
 impl Rows for Queues {
@@ -126,7 +126,7 @@ fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a QueueRow> {
     context.view.adapters.queues.iter().find(|row| row.id == id)
 }
 
-/// How a state looks.
+/// The tone of a queue in a state.
 fn tone(state: QueueState) -> Tone {
     match state {
         QueueState::Unserved => Tone::Critical,
@@ -139,7 +139,7 @@ fn has(context: &Context<'_>, word: &str) -> bool {
     context.view.adapters.queues.iter().any(|row| row.counts.contains_key(word))
 }
 
-/// `10,000+`, `~120,000`
+/// How many, and how exact that is: `10,000+`, `~120,000`.
 fn words(count: Count) -> String {
     let (about, more) = (if count.is_estimate { "~" } else { "" }, if count.is_least { "+" } else { "" });
     format!("{about}{}{more}", text::count(count.number))
@@ -157,7 +157,7 @@ fn value<'a>(row: &QueueRow, word: &str) -> Value<'a> {
     Value::whole(row.counts.get(word).and_then(|count| i64::try_from(count.number).ok()))
 }
 
-/// `12 queues · 1 unserved`
+/// What the title says: `12 queues · 1 unserved`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let queues = &context.view.adapters.queues;
     let named = queues.iter().filter(|row| row.queue.is_some()).count();

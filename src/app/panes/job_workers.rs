@@ -20,7 +20,7 @@ use crate::model::adapter::{JobRow, Part, Parts, Proof, Worker, WorkerRow, Worke
 use crate::model::wait_graph::Party;
 use crate::text;
 
-/// Workers that were read.
+/// Workers of all installations.
 struct Workers;
 
 /// A worker, and what is known of it.
@@ -133,7 +133,7 @@ fn of<'a>(context: &Context<'a>, id: RowId) -> Option<Seen<'a>> {
     seen(context, context.view.adapters.workers.iter().find(|row| row.id == id)?)
 }
 
-/// How a state looks.
+/// The tone of a worker in a state.
 fn tone(state: WorkerState) -> Tone {
     match state {
         WorkerState::Gone | WorkerState::Silent => Tone::Critical,
@@ -150,7 +150,7 @@ fn name<'a>(seen: &Seen<'a>) -> &'a str {
     seen.worker.name.as_deref().unwrap_or(&seen.worker.id)
 }
 
-/// `2/3`
+/// Jobs that it runs, of those that it can run at once: `2/3`.
 fn busy(seen: &Seen<'_>) -> Cell {
     match (seen.row.busy, seen.worker.capacity) {
         (None, None) => Cell::none(),
@@ -160,7 +160,7 @@ fn busy(seen: &Seen<'_>) -> Cell {
     }
 }
 
-/// `4 workers · 1 silent`
+/// What the title says: `4 workers · 1 silent`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let workers = &context.view.adapters.workers;
     let mut facts = vec![(count(workers.len(), "worker", "workers"), Tone::Plain)];

@@ -20,7 +20,7 @@ use crate::app::line::{Line, Tone};
 use crate::model::rate_limit::{self, LimitId, LimitRow, LimitState};
 use crate::text;
 
-/// Rate limits that were read.
+/// Rows of the tables of rate limits.
 struct Limits;
 
 impl Rows for Limits {
@@ -107,7 +107,7 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// `3 keys · 1 full`
+/// What the title says: `3 keys · 1 full`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let tables = &context.snapshot.systems.limits;
     let mut facts = stale_tables(context, tables);
@@ -133,7 +133,7 @@ pub(super) fn thousandths(number: f64) -> i64 {
     (number * 1000.0) as i64
 }
 
-/// How a state looks.
+/// The tone of a limit in a state.
 pub(in crate::app) fn tone(state: LimitState) -> Tone {
     match state {
         LimitState::Full | LimitState::Near => Tone::Warning,
@@ -169,13 +169,13 @@ fn ends_cell(context: &Context<'_>, row: &LimitRow<'_>) -> Cell {
     }
 }
 
-/// `10,000`
+/// A count in groups of three digits: `10,000`.
 fn grouped(value: Option<i64>) -> Cell {
     let count = value.map(|value| text::count(u64::try_from(value).unwrap_or_default()));
     count.map_or_else(Cell::none, Cell::plain)
 }
 
-/// The detail page.
+/// The detail page; none when the limit is gone.
 fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
     let row = rate_limit::rows(context.snapshot).find(|row| row.id == id)?;
     let why = match row.state {

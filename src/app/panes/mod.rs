@@ -41,17 +41,17 @@ pub use row::{Owner, Row, RowId};
 /// From one list: the names of the panes, the value behind each, and a map that has something for each.
 macro_rules! panes {
     ($($(#[$doc:meta])* $name:ident = $module:ident,)*) => {
-        /// A pane by its name.
+        /// A pane by its name, in the order of the list below.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Pane {
             $($(#[$doc])* $name,)*
         }
 
         impl Pane {
-            /// Every pane.
+            /// Every pane, in the order of the list.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            /// What it is.
+            /// Its columns, its rows and its words.
             #[must_use]
             pub fn definition(self) -> &'static Definition {
                 match self {
@@ -87,35 +87,35 @@ macro_rules! panes {
 }
 
 panes! {
-    /// The blocking forest.
+    /// The blocking forest: who waits behind whom.
     Chains = chains,
     /// Held advisory locks, those somebody waits for first.
     Advisory = advisory,
-    /// Held and awaited locks.
+    /// Locks of all types, held and awaited.
     Locks = locks,
     /// Locks that were waited for, the most expensive first.
     Waits = waits,
-    /// Scheduled tasks.
+    /// Tasks of `scheduled_tasks`, and what runs of them.
     Tasks = tasks,
-    /// Jobs of other systems.
+    /// Jobs of other systems, the worst first.
     Jobs = jobs,
     /// What other systems start by the clock.
     Schedules = schedules,
-    /// Leases.
+    /// Leases in tables and in Redis.
     Leases = leases,
-    /// Leases of other systems.
+    /// Leases of other systems: leaders, semaphores, locks in a row.
     OtherLeases = other_leases,
-    /// Items of the work queue.
+    /// Items of the work queue that somebody should see.
     Queue = queue,
-    /// Queues of other systems.
+    /// Queues of other systems, and how deep they are.
     JobQueues = job_queues,
-    /// Workers of other systems.
+    /// Workers of other systems, and whether they live.
     Workers = job_workers,
-    /// Rate limits.
+    /// Rate limits, the fullest first.
     Limits = limits,
-    /// Id generators.
+    /// Id generators, those ahead of the clock first.
     Generators = generators,
-    /// Backends.
+    /// Sessions and processes of the server.
     Backends = backends,
     /// What changed, the newest first.
     Events = events,
@@ -132,7 +132,7 @@ impl Pane {
         self.definition().title
     }
 
-    /// Its columns.
+    /// Its columns, whatever its rows are.
     #[must_use]
     pub fn table(self) -> &'static dyn Table {
         self.definition().table

@@ -17,7 +17,7 @@ use crate::app::line::{Line, Tone};
 use crate::model::adapter::{AdapterLease, OtherLeaseRow, Part, Parts, TermState};
 use crate::text;
 
-/// Leases that were read.
+/// Leases of all installations.
 struct Leases;
 
 /// A lease, and what is known of it.
@@ -119,7 +119,7 @@ fn tone(state: TermState) -> Tone {
     }
 }
 
-/// `41s ago`
+/// How long until it ends, or since it has: `41s ago`.
 fn left(row: &OtherLeaseRow) -> Cell {
     match row.left {
         Some(left) if left > 0.0 => Cell::plain(text::duration(left)),
@@ -128,7 +128,7 @@ fn left(row: &OtherLeaseRow) -> Cell {
     }
 }
 
-/// `3 leases · 1 held`
+/// What the title says: `3 leases · 1 held`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let leases = &context.view.adapters.leases;
     let held = leases.iter().filter(|row| row.state == TermState::Held).count();

@@ -19,7 +19,7 @@ pub enum Row {
     At(u32),
     /// Index of a table in the snapshot, and of the row in it.
     In(u32, u32),
-    /// A line of the forest.
+    /// A line of the forest, with how far in it is.
     Chain(ChainRow),
     /// Place of an event among those that are kept, and how many from there on are one line.
     Events(u32, u32),
@@ -66,41 +66,41 @@ impl Row {
 /// What a row is about, whatever its place: the selection and the marks hold on to this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowId {
-    /// A backend.
+    /// A session or another process, by process id and start.
     Backend(BackendId),
-    /// A prepared transaction.
+    /// A prepared transaction, by its virtual transaction.
     Prepared(VirtualTransaction),
     /// Waiters for one lock in one mode behind one party, folded into a line.
     Group(Party, LockTag, LockMode),
     /// A lock, who holds it or waits for it, in which mode, and whether it is granted.
     Lock(LockTag, Owner, LockMode, bool),
-    /// All waits for a lock.
+    /// All waits for a lock, as they are counted.
     Waits(LockTag),
     /// A task; where several executions of it run, all but the newest by their own id.
     Task(TaskId, Option<i64>),
-    /// A lease.
+    /// A lease, by where it is kept and its id there.
     Lease(LeaseId),
-    /// A job of another system.
+    /// A job of another system, by installation, part and id.
     Job(TextId),
     /// What another system starts by the clock.
     Schedule(TextId),
-    /// A lease of another system.
+    /// A lease of another system, by installation and id.
     OtherLease(TextId),
-    /// A queue of another system.
+    /// A queue of another system, by installation and name.
     JobQueue(TextId),
-    /// A worker of another system.
+    /// A worker of another system, by installation and id.
     Worker(TextId),
     /// An item of the work queue.
     Item(ItemId),
-    /// A rate limit.
+    /// A rate limit, by its table and key.
     Limit(LimitId),
-    /// An id generator.
+    /// An id generator, by its table and worker.
     Generator(GeneratorId),
     /// An event, or so many that are alike from there on.
     Event(u64, u32),
     /// Those who have something in common that made others wait.
     Blamed(u64),
-    /// An episode by its number.
+    /// An episode of the Blame screen, by its number.
     Episode(u64),
 }
 
@@ -134,8 +134,8 @@ impl RowId {
 /// of whatever its session does at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// A process.
+    /// A process, by its id and start.
     Backend(BackendId),
-    /// A prepared transaction.
+    /// A prepared transaction, by its virtual transaction.
     Prepared(VirtualTransaction),
 }

@@ -17,7 +17,7 @@ use crate::app::line::{Line, Tone};
 use crate::model::adapter::{AdapterSchedule, Part, Parts, ScheduleRow, ScheduleState};
 use crate::text;
 
-/// Schedules that were read.
+/// Schedules of all installations.
 struct Schedules;
 
 /// A schedule, and what is known of it.

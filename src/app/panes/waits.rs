@@ -28,7 +28,7 @@ use crate::model::lock_waits::{self, WaitedLock, contended};
 use crate::model::wait_graph::{Queue, Waiter};
 use crate::text;
 
-/// Locks that were waited for.
+/// Locks that were waited for, as they are counted.
 struct Waits;
 
 /// A lock: what locktop saw of it, and what the schema has counted.

@@ -268,7 +268,7 @@ impl App {
         if answered { self.refresh_dialog() } else { Update::none() }
     }
 
-    /// Does what was confirmed.
+    /// Hands on what was confirmed, and closes the question.
     fn confirm(&mut self) -> Update {
         if let Some(why) = self.cannot_ask() {
             return self.say(why);

@@ -112,7 +112,7 @@ impl App {
         update
     }
 
-    /// Shows a view.
+    /// Shows a view from now on; what it is about stays selected.
     fn show(&mut self, view: Arc<View>) {
         self.latest = None;
         let same = match (&self.view, &view.snapshot) {
@@ -229,7 +229,7 @@ impl App {
         self.go(screen)
     }
 
-    /// Goes to a screen.
+    /// Goes to a screen; where it has nothing to show, it says why.
     fn go(&mut self, screen: Screen) -> Update {
         if !screen.is_there(self.has()) {
             return self.say(screen.definition().absent);
@@ -264,7 +264,7 @@ impl App {
         })
     }
 
-    /// The findings, the worst selected.
+    /// The page of findings, with the worst selected.
     fn findings_page(&self) -> super::page::Page {
         let worst = self.view.as_ref().and_then(|view| view.findings.first());
         super::page::Page::Findings { chosen: worst.map(super::page::finding_id), at: 0 }

@@ -22,12 +22,12 @@ pub(in crate::app) struct Going {
     is_off: bool,
 }
 
-/// How a recording is played.
+/// How a recording is played, and whether it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Replay {
     /// So many times as fast as it was.
     pub speed: f64,
-    /// It goes on by itself.
+    /// It goes on by itself, look by look.
     pub plays: bool,
 }
 
@@ -39,7 +39,7 @@ impl App {
         self.settings.keymap = std::mem::take(&mut self.settings.keymap).in_recording();
     }
 
-    /// Plays, or stands still.
+    /// Plays the recording, or stands still.
     pub(super) fn play_or_stop(&mut self) -> Update {
         let Some(replay) = &mut self.replay else { return Update::none() };
         replay.plays = !replay.plays;
@@ -110,7 +110,7 @@ impl App {
         (self.latest, self.past) = (newest, Some(past));
     }
 
-    /// Shows the newest look again.
+    /// Shows the newest view again, and calls off what was on its way.
     pub(super) fn back_to_now(&mut self) -> Update {
         if let Some(going) = &mut self.going {
             *going = Going { is_off: true, ..Going::default() };
@@ -130,7 +130,7 @@ impl App {
         self.say(format!("this is {time}: Esc for now"))
     }
 
-    /// Begins to type a time.
+    /// Begins to type a time to go to; where no looks are kept it says so.
     pub(super) fn start_time(&mut self) -> Update {
         if !self.settings.history {
             return self.step_in_time(Step::Worst);
@@ -149,7 +149,7 @@ impl App {
         time::parse(text, newest, self.settings.zone)
     }
 
-    /// Goes to a typed time.
+    /// Goes to a typed time, or says why it is none.
     pub(super) fn go_to_time(&mut self, text: &str) -> Update {
         match self.time_typed(text) {
             Ok(Some(step)) => {

@@ -28,7 +28,7 @@ impl App {
         self.type_into(Typing::Save, Input::from(name))
     }
 
-    /// Begins to type a note.
+    /// Begins to type a note for the events.
     pub(super) fn start_note(&mut self) -> Update {
         if self.replay.is_some() {
             return self.say("no filter is set, and a recording takes no notes");
@@ -46,7 +46,7 @@ impl App {
     }
 }
 
-/// What was typed is done.
+/// Does what was typed for: an effect, or nothing for an empty line.
 pub(super) fn typed(typing: Typing, text: &str) -> Update {
     let text = text.trim();
     match typing {

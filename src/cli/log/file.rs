@@ -17,7 +17,7 @@ const QUEUE: usize = 1024;
 /// How long the end of the program waits for what is on its way.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What the thread is given.
+/// What the thread is given to do.
 enum Order {
     Line(String),
     /// Everything before this is written.
@@ -30,7 +30,7 @@ pub(in crate::cli) struct Log {
     orders: SyncSender<Order>,
 }
 
-/// Where lines are handed over.
+/// Where lines are handed over to the thread.
 #[derive(Debug, Clone)]
 pub(super) struct Sink {
     orders: SyncSender<Order>,
@@ -67,7 +67,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 }
 
 impl Log {
-    /// Starts the thread.
+    /// Starts the thread that writes to `file`; lines go through the sink.
     pub(super) fn start(file: impl Write + Send + 'static) -> io::Result<(Self, Sink)> {
         let (orders, received) = mpsc::sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));

@@ -3,7 +3,7 @@
 
 use crate::text;
 
-/// Columns of a line.
+/// Columns of a line of the log, at most.
 const LONGEST: usize = 1000;
 
 /// Bytes of a name in double quotes that stays.
@@ -126,7 +126,7 @@ fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
     text.as_bytes().windows(word.len()).position(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// `scheme://user:password@host` is `scheme://?@host`.
+/// A URL without what stands before its `@`: of `scheme://user:password@host` it leaves `scheme://?@host`.
 fn without_userinfo(said: &str) -> String {
     let mut left = String::with_capacity(said.len());
     let mut rest = said;

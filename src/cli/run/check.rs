@@ -10,11 +10,11 @@ use crate::pg::poll::Limits;
 use crate::pg::poll::OpenError;
 use crate::wire::check::{Report, Status, measured, render};
 
-/// Why there is no report.
+/// Why there is no report, for the status that is told.
 enum Trouble {
-    /// No connection.
+    /// There is no connection: `--down-is` says what that is.
     Down(String),
-    /// Anything else.
+    /// Anything else, which is UNKNOWN.
     Other(String),
 }
 

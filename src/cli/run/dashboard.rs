@@ -56,9 +56,9 @@ pub(super) fn needs_terminal() -> Result<(), Failure> {
 
 /// What is said of a demo.
 pub(super) struct Note {
-    /// In the header.
+    /// What the header says beside the target, such as "demo"; none: nothing.
     pub(super) word: Option<String>,
-    /// What to try.
+    /// What to try first, in one line; empty: nothing is said.
     pub(super) hint: String,
     /// Who waits for whoever looks on.
     pub(super) audience: Audience,

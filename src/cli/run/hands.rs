@@ -96,7 +96,7 @@ fn warning(text: &str) -> Told {
     Told { kind: Kind::ActionResult, severity: Severity::Warning, text, subject: None }
 }
 
-/// `make due`
+/// The verb of what was asked, in words: `make due`.
 fn words(asked: &Asked<'_>) -> String {
     asked.command.verb.as_str().replace('_', " ")
 }

@@ -13,7 +13,7 @@ use crate::wire::lock_of::{Now, Report, Verdict, json, text};
 /// The exit status where it is not known.
 pub(super) const UNKNOWN: u8 = 3;
 
-/// Without a server.
+/// What the statements lock, without asking a server who is in the way.
 pub(super) fn offline(arguments: &LockOfArgs) -> Result<u8, Failure> {
     print(&Report { statements: read(arguments)?, now: None }, arguments)
 }

@@ -42,10 +42,10 @@ use pg_connect::message;
 /// Why a command failed: one line for people, and the exit status.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// Flags, config or environment.
+    /// Flags, config or environment cannot be followed.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Standard output, or the terminal.
+    /// Standard output, or the terminal, cannot be used.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Options that do not go together.

@@ -26,12 +26,12 @@ struct Lines<'a> {
     /// Looks that there were, and the last of them that was written.
     looks: u64,
     written: u64,
-    /// Lines that are looks.
+    /// Lines so far that are looks.
     seq: u64,
     /// The snapshot that was counted last.
     counted: Option<Arc<crate::model::snapshot::Snapshot>>,
     fingerprint: Option<u64>,
-    /// The event that comes next.
+    /// The number of the event that comes next.
     event: u64,
     link: Option<Link>,
 }

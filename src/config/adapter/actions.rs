@@ -93,7 +93,7 @@ fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
     proofs
 }
 
-/// Keys of tables.
+/// The keys of tables in `writes`, or a note that they are none.
 fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Vec<Text> {
     let expected = format!("a list of {}", known.tables().collect::<Vec<_>>().join(", "));
     let Some(items) = value.get_ref().as_array().filter(|items| !items.is_empty()) else {

@@ -16,11 +16,11 @@ const TIME_ZONE: &str = "time_zone";
 /// What the config says of adapters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdapterChoices {
-    /// Whether there are any.
+    /// `enabled`: whether job systems of others are looked for at all.
     pub is_enabled: bool,
-    /// Those that are not used.
+    /// `off`: those that are not looked for, with their places in the file.
     pub off: Vec<(String, Position)>,
-    /// `[adapters.NAME]`.
+    /// `[adapters.NAME]`: what is said of one.
     pub each: Vec<AdapterChoice>,
 }
 
@@ -30,18 +30,18 @@ impl Default for AdapterChoices {
     }
 }
 
-/// What it says of one.
+/// What the config says of one adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdapterChoice {
-    /// Its name.
+    /// The name that the adapter has to have.
     pub name: String,
-    /// Its place.
+    /// Where its section stands in the file.
     pub at: Position,
     /// The only schema to look in.
     pub schema: Option<Text>,
     /// Whether its rows may be acted on.
     pub allows_actions: bool,
-    /// Its settings, with their places.
+    /// Its settings with their values, and where they stand in the file.
     pub settings: Vec<(String, Text, Position)>,
 }
 

@@ -13,7 +13,7 @@ const FEWEST: usize = 3;
 /// Bytes of a name in the catalog (`NAMEDATALEN` in `src/include/pg_config_manual.h`, less its end).
 const LONGEST_NAME: usize = 63;
 
-/// The tables.
+/// The rules of all tables; of those with mistakes notes.
 pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableRule> {
     let Some(value) = get(table, "detect") else {
         reader.mistake(

@@ -33,7 +33,7 @@ const SECTIONS: [&str; 17] = [
 ];
 const LAST_SECTION: &str = "schedules";
 
-/// Reads the whole file.
+/// Reads the whole file, and notes every mistake.
 pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     let sections = [&SECTIONS[..], &[LAST_SECTION]].concat();
     reader.only(table, "", &sections);

@@ -9,7 +9,7 @@ use super::values::line;
 use crate::model::Text;
 use crate::model::adapter::{ActionKind, Adapter, Need, Part, Query, Template, Version, Words};
 
-/// What queries may name.
+/// What queries may name in braces.
 pub(super) struct Known {
     tables: Vec<Text>,
     settings: Vec<Text>,
@@ -25,7 +25,7 @@ impl Known {
         }
     }
 
-    /// The keys of the tables.
+    /// The keys of the tables, in their order.
     pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(|key| &**key)
     }
@@ -37,7 +37,7 @@ pub(crate) fn section(part: Part) -> String {
     if Part::JOBS.contains(&part) { format!("[[jobs.{name}]]") } else { format!("[[{name}]]") }
 }
 
-/// `[[version]]`.
+/// The versions of `[[version]]`, in the order of the file.
 pub(super) fn versions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Version> {
     let Some(value) = get(table, "version") else { return Vec::new() };
     let mut versions = Vec::new();

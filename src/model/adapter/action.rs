@@ -4,20 +4,20 @@ use super::{Need, Proof, Template};
 use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
 
-/// What is done.
+/// What an action of an adapter does: `R` or `U` on a row, where the config has `allow_actions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ActionKind {
     /// `[actions.recover]`: a job that has lost its worker is given back to its system.
     Recover,
-    /// `[actions.unlock]`: a lease is ended.
+    /// `[actions.unlock]`: a lease is ended before its time.
     Unlock,
 }
 
 impl ActionKind {
-    /// Both.
+    /// Both kinds, as `[actions]` of a file may have them.
     pub const ALL: [Self; 2] = [Self::Recover, Self::Unlock];
 
-    /// Its word in the file.
+    /// Its word in the file, behind `actions.`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,22 +45,22 @@ impl ActionKind {
     }
 }
 
-/// What was seen of the row.
+/// What was seen of the row, which the statement names in braces and the server compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// Its id.
+    /// `{id}`: its id, as text.
     Id,
-    /// Its worker.
+    /// `{worker}`: the worker that has the job, as text.
     Worker,
-    /// Its attempt.
+    /// `{attempt}`: the number of the attempt that runs.
     Attempt,
-    /// When it was started.
+    /// `{started_at}`: when the run began.
     StartedAt,
-    /// Who has it.
+    /// `{owner}`: who has the lease, as text.
     Owner,
-    /// Since when.
+    /// `{acquired_at}`: when its owner got the lease.
     AcquiredAt,
-    /// Until when.
+    /// `{expires_at}`: when the lease ends.
     ExpiresAt,
 }
 
@@ -80,12 +80,12 @@ impl Value {
     }
 }
 
-/// A statement that acts.
+/// An action of a file: one statement that changes a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
-    /// What it does.
+    /// Whether it is for jobs or for leases.
     pub kind: ActionKind,
-    /// What has to be there.
+    /// Columns and labels that have to be there, else the next of its kind is tried.
     pub needs: Vec<Need>,
     /// Only of jobs that are lost by one of these; of leases nothing is proved.
     pub proofs: Vec<Proof>,
@@ -93,7 +93,7 @@ pub struct Action {
     pub holds_key: bool,
     /// The keys of the tables that it writes.
     pub writes: Vec<Text>,
-    /// The statement.
+    /// The statement, with `{…}` for tables and for what was seen of the row.
     pub sql: Template,
     /// What its system does with the job or lease then.
     pub then: Text,
@@ -104,22 +104,22 @@ pub struct Action {
 /// The values of a row, as they were seen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Values {
-    /// [`Value::Id`].
+    /// The job's or lease's id, for [`Value::Id`].
     pub id: Text,
-    /// [`Value::Worker`] or [`Value::Owner`].
+    /// The worker of a job, the owner of a lease; none where the row names nobody.
     pub who: Option<Text>,
-    /// [`Value::Attempt`].
+    /// The attempt of a job; none where its system counts none, and of a lease.
     pub attempt: Option<i64>,
-    /// [`Value::StartedAt`] or [`Value::AcquiredAt`].
+    /// When a job was started, or a lease acquired; none where the row does not say it.
     pub since: Option<Timestamp>,
-    /// [`Value::ExpiresAt`].
+    /// When a lease ends; none where the row does not say it, and of a job.
     pub until: Option<Timestamp>,
     /// The advisory lock of the job.
     pub key: Option<LockKey>,
 }
 
 impl Values {
-    /// Whether the row said this.
+    /// Whether the row has a value for that: a statement that names it cannot be sent else.
     #[must_use]
     pub fn has(&self, value: Value) -> bool {
         match value {

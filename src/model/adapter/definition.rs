@@ -10,7 +10,7 @@ pub struct Adapter {
     pub name: Text,
     /// What it is called on the screens.
     pub title: Text,
-    /// The licence of the project.
+    /// The licence of the project (`licence`), for people.
     pub licence: Text,
     /// The version of the project that the facts are from.
     pub seen: Text,
@@ -20,11 +20,11 @@ pub struct Adapter {
     pub schema: Option<Text>,
     /// The zone of its times that have none, where the config says one; else UTC.
     pub time_zone: Option<Text>,
-    /// How its tables are told.
+    /// `[detect]`: by which tables an installation is known.
     pub tables: Vec<TableRule>,
     /// The versions of the project; the first whose needs hold is the one.
     pub versions: Vec<Version>,
-    /// What the user may set.
+    /// `[settings]`, with what `[adapters.NAME]` of the config sets in their place.
     pub settings: Vec<Setting>,
     /// What can be known of a worker.
     pub evidence: Evidence,
@@ -36,12 +36,12 @@ pub struct Adapter {
     pub advise: Vec<(State, Text)>,
     /// What may be done to its rows.
     pub actions: Vec<Action>,
-    /// Whether the config allows that.
+    /// `allow_actions` of the config: else its rows are only looked at.
     pub allows_actions: bool,
 }
 
 impl Adapter {
-    /// The rule of a table.
+    /// The rule of the table with this key; none where the file has no such key.
     #[must_use]
     pub fn table(&self, key: &str) -> Option<&TableRule> {
         self.tables.iter().find(|table| &*table.key == key)
@@ -53,13 +53,13 @@ impl Adapter {
         self.tables.iter().any(|table| matches!(table.name, TableName::Begins(_)))
     }
 
-    /// A setting.
+    /// The setting of this name; none where the file has no such setting.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| &*setting.name == name)
     }
 
-    /// A limit in seconds.
+    /// A limit in seconds; none where it is a setting that is no duration.
     #[must_use]
     pub fn seconds(&self, limit: &Limit) -> Option<f64> {
         match limit {
@@ -73,7 +73,7 @@ impl Adapter {
         (1..).zip(self.actions.iter().filter(move |action| action.kind == kind))
     }
 
-    /// One of them.
+    /// The alternative with this number, from 1; none where there are fewer.
     #[must_use]
     pub fn action(&self, kind: ActionKind, number: usize) -> Option<&Action> {
         self.actions_of(kind).find(|(one, _)| *one == number).map(|(_, action)| action)
@@ -120,7 +120,7 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | ' '))
 }
 
-/// How a table is told.
+/// By what a table is known to be one of this system's: its name and its columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRule {
     /// What it is called in the queries.
@@ -133,14 +133,14 @@ pub struct TableRule {
     pub optional: bool,
 }
 
-/// What a table is called.
+/// How much of a table's name is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableName {
-    /// So.
+    /// `name`: all of it.
     Exact(Text),
-    /// So at the end, with the same before it as all tables of the installation.
+    /// `suffix`: its end, with the same before it as all tables of the installation.
     Suffix(Text),
-    /// So at the beginning, with the same behind it: a table for each queue, and each queue is an installation.
+    /// `begins`: its beginning, with the same behind it: a table for each queue, and each queue is an installation.
     Begins(Text),
 }
 
@@ -156,33 +156,33 @@ impl TableName {
     }
 }
 
-/// What a column is.
+/// The kind of a column that a table must have, by the type in the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// A whole number.
+    /// `int`: `smallint`, `integer` or `bigint`.
     Int,
-    /// A string.
+    /// `text`: `text`, `varchar`, `char` or `name`.
     Text,
     /// A date or a moment, with a zone or without.
     Time,
-    /// Yes or no.
+    /// `bool`: `boolean`, which may be NULL.
     Bool,
-    /// `uuid`.
+    /// `uuid`: that type alone.
     Uuid,
-    /// `jsonb`.
+    /// `jsonb`: that type alone, not `json`.
     Jsonb,
     /// A number that need not be whole.
     Number,
-    /// `interval`.
+    /// `interval`: that type alone.
     Interval,
-    /// Any enum.
+    /// `enum`: an enum of whatever name.
     Enum,
-    /// `text[]`.
+    /// `text[]`: an array of `text` or `varchar`.
     TextArray,
 }
 
 impl ColumnKind {
-    /// Their names in a file.
+    /// The kinds with their words in a file.
     pub const ALL: [(&'static str, Self); 10] = [
         ("int", Self::Int),
         ("text", Self::Text),
@@ -218,29 +218,29 @@ impl ColumnKind {
 /// What has to be there: `table.column`, or `table.column=label` of an enum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// Key of the table.
+    /// Key of the table, as `[detect]` has it.
     pub table: Text,
-    /// The column.
+    /// Name of a column of that table.
     pub column: Text,
-    /// A label of its enum.
+    /// A label that the enum of that column must have; none: the column is enough.
     pub label: Option<Text>,
 }
 
-/// A version of the project.
+/// A version of the project, and by what an installation is known to have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// What it is called; `{0}` in it is what the query brings.
     pub text: Text,
-    /// What has to be there.
+    /// Columns and labels that have to be there; empty: it holds everywhere.
     pub needs: Vec<Need>,
-    /// One value.
+    /// A query of one value, for `{0}` of the text; none where the text says it all.
     pub sql: Option<Template>,
 }
 
 /// Something that the user may set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// Its name.
+    /// Its key in `[settings]`.
     pub name: Text,
     /// What it is set to, as written.
     pub value: Text,
@@ -251,9 +251,9 @@ pub struct Setting {
 /// A duration, or the setting that says it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Limit {
-    /// In seconds.
+    /// So many seconds, as the file says.
     Seconds(f64),
-    /// What a setting says.
+    /// The setting of this name says it, and with it the user.
     Setting(Text),
 }
 
@@ -277,13 +277,13 @@ pub struct Evidence {
     pub has_session: bool,
 }
 
-/// A query.
+/// A query, as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// What it reads.
+    /// The part whose rows it reads.
     pub part: Part,
-    /// What has to be there.
+    /// Columns and labels that have to be there, else the next query of the part is tried.
     pub needs: Vec<Need>,
-    /// The query.
+    /// The query, with `{…}` for tables, limits and settings.
     pub sql: Template,
 }

@@ -4,10 +4,10 @@ use super::rows::{Job, Worker};
 use super::{Adapter, Proof, State};
 use crate::model::Timestamp;
 
-/// A state and its proof.
+/// The state of a job, and by what it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
-    /// The state.
+    /// The state that is shown: it may be another one than the row says.
     pub state: State,
     /// What it is known by; of a job that does not run [`Proof::None`].
     pub proof: Proof,
@@ -31,23 +31,23 @@ pub enum KeySeen {
 /// What is seen beside the job itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// The server's clock.
+    /// The server's clock when the snapshot was taken.
     pub now: Timestamp,
     /// When the jobs were read. What is renewed is judged by when it was read: later it is only old.
     pub read_at: Timestamp,
-    /// When the workers were.
+    /// When the workers were read, by the server's clock.
     pub workers_at: Timestamp,
     /// A standby: the locks and sessions of its primary are not there.
     pub in_recovery: bool,
-    /// The job's own key.
+    /// The key that the job's own run holds ([`Job::key`]).
     pub key: KeySeen,
-    /// Its worker's.
+    /// The key that its worker holds while it lives ([`Worker::key`]).
     pub worker_key: KeySeen,
-    /// Its worker's row.
+    /// The row of the worker that it names; none where there is none, or it names nobody.
     pub worker: Option<&'a Worker>,
-    /// All workers were read.
+    /// All workers were read: who is not among them has no row.
     pub has_workers: bool,
-    /// Its queue is paused.
+    /// Its queue is among those that are paused.
     pub is_paused: bool,
     /// Whether its backend is there, where that can be told.
     pub session: Option<bool>,
@@ -57,7 +57,7 @@ pub struct Seen<'a> {
     pub overdue: f64,
 }
 
-/// Judges one.
+/// The state of one job: of one that runs by the surest proof that its system has.
 #[must_use]
 pub fn judge(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
     let plain = |state| Judged { state, proof: Proof::None, since: None, pid: None };

@@ -9,11 +9,11 @@ use crate::model::Text;
 /// An installation, and what may be read of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Installation {
-    /// Of what.
+    /// The definition that it was found by.
     pub adapter: Arc<Adapter>,
     /// The OID of its first table: what identifies it.
     pub oid: u32,
-    /// Its schema.
+    /// The schema of its tables, as the catalog has it.
     pub schema: Text,
     /// What stands before the names of its tables, where an adapter knows them by their end; or behind them, where it has a table for each queue.
     pub prefix: Text,
@@ -31,16 +31,16 @@ pub struct Installation {
     pub is_alone: bool,
 }
 
-/// The alternatives of a part.
+/// The queries of a part that were tried here, in turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Of what.
+    /// The part that they read.
     pub part: Part,
     /// In the order of the file, up to the one that is used.
     pub tried: Vec<Tried>,
 }
 
-/// An alternative.
+/// One query of a part, and whether it is used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
     /// Its number among those of its part in the file, from 1.
@@ -58,13 +58,13 @@ pub struct Tried {
 /// A statement that acts, which was understood and planned, but not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rehearsal {
-    /// What it would do.
+    /// Whether it would recover a job or unlock a lease.
     pub kind: ActionKind,
     /// Its number among those of its kind in the file, from 1.
     pub number: usize,
-    /// Or why not.
+    /// `Ok` where the server prepared it; else why it cannot be used here.
     pub outcome: Result<(), Text>,
-    /// As in [`Tried`].
+    /// Where in the statement the mistake is, in characters from its beginning, as far as the server said it.
     pub at: Option<usize>,
 }
 

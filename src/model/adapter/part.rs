@@ -1,42 +1,42 @@
 //! What an adapter reads, and in which columns.
 
-/// One kind of rows.
+/// One kind of rows of an installation, which queries of its own read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
-    /// Who works.
+    /// `[[workers]]`: who works off jobs.
     Workers,
-    /// `[[jobs.running]]`.
+    /// `[[jobs.running]]`: jobs that run by their row.
     Running,
-    /// `[[jobs.due]]`.
+    /// `[[jobs.due]]`: jobs that may be started now, the next ones.
     Due,
-    /// `[[jobs.scheduled]]`.
+    /// `[[jobs.scheduled]]`: jobs whose time has not come, those that are tried again among them.
     Scheduled,
-    /// `[[jobs.blocked]]`.
+    /// `[[jobs.blocked]]`: jobs that wait for something to end.
     Blocked,
-    /// `[[jobs.failed]]`.
+    /// `[[jobs.failed]]`: jobs that are not tried again.
     Failed,
-    /// How many jobs there are of a state.
+    /// `[[depth]]`: how many jobs there are of a state.
     Depth,
-    /// Queues that are paused.
+    /// `[[paused]]`: queues from which nothing is taken.
     Paused,
-    /// Leases: a leader, a semaphore, a lock in a row.
+    /// `[[leases]]`: a leader, a semaphore, a lock in a row.
     Leases,
-    /// What starts jobs by the clock.
+    /// `[[schedules]]`: what starts jobs by the clock.
     Schedules,
 }
 
 /// What a column of the output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Any string type.
+    /// Any string type, read as `text`.
     Text,
-    /// A whole number.
+    /// A whole number, read as `bigint`.
     Int,
-    /// Any number.
+    /// Any number, read as `double precision`.
     Number,
-    /// A moment.
+    /// A moment, read as `timestamptz`.
     Time,
-    /// Yes or no.
+    /// Yes or no, read as `boolean`.
     Bool,
 }
 
@@ -141,7 +141,7 @@ impl Part {
         Self::Leases,
         Self::Schedules,
     ];
-    /// Those of jobs.
+    /// The parts whose rows are jobs, in the order in which they are read.
     pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
 
     /// Its name; of those of jobs the word behind `jobs.`.
@@ -193,17 +193,17 @@ impl Part {
     }
 }
 
-/// Some of the parts.
+/// A set of parts, a bit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Parts(u16);
 
 impl Parts {
-    /// None of them.
+    /// The set without any part.
     pub const NONE: Self = Self(0);
-    /// Each of them.
+    /// The set of all parts.
     pub const ALL: Self = Self::of(&Part::ALL);
 
-    /// These.
+    /// The set of these parts.
     #[must_use]
     #[expect(clippy::indexing_slicing, reason = "below its length, and nothing else is const")]
     pub const fn of(parts: &[Part]) -> Self {
@@ -215,7 +215,7 @@ impl Parts {
         Self(all)
     }
 
-    /// Those of both.
+    /// The parts that are in one of both sets.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)

@@ -13,25 +13,25 @@ use crate::model::{Text, Timestamp};
 /// A job, as its system has it. What a column does not say is None.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Job {
-    /// Its id there.
+    /// What its row is known by there, as text.
     pub id: Text,
     /// Its state as the query says it: `running`, `due`, `scheduled`, `retry`, `blocked`, `failed` or `done`.
     pub state: Text,
-    /// What it does.
+    /// What it runs: its class, function or kind, as its system names that.
     pub name: Option<Text>,
-    /// Where it waits.
+    /// The queue that it is in.
     pub queue: Option<Text>,
-    /// As its system counts priorities.
+    /// Its priority, as its system counts that: with some a smaller number comes first.
     pub priority: Option<i64>,
-    /// Which attempt this is.
+    /// Which attempt this is, or was the last, as its system counts.
     pub attempt: Option<i64>,
-    /// How many there are.
+    /// How often it may be tried in all.
     pub max_attempts: Option<i64>,
-    /// When it may start.
+    /// The earliest time at which it may start.
     pub due_at: Option<Timestamp>,
-    /// When it did.
+    /// When the present run, or the last one, began.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When it was done, or failed for good.
     pub finished_at: Option<Timestamp>,
     /// How long it may run, in seconds.
     pub limit: Option<f64>,
@@ -43,13 +43,13 @@ pub struct Job {
     pub backend_pid: Option<i32>,
     /// The last sign of life of this job alone.
     pub beat_at: Option<Timestamp>,
-    /// Until when it is somebody's.
+    /// Until when its worker has it, unless that is renewed.
     pub lease_until: Option<Timestamp>,
-    /// What has to end first.
+    /// What it waits for, in words: a key, another job, a semaphore.
     pub blocked_by: Option<Text>,
-    /// What went wrong last.
+    /// The error of the last attempt; the queries cut it.
     pub error: Option<Text>,
-    /// Anything else.
+    /// What else people should know of it, in a few words: `cancel asked`.
     pub note: Option<Text>,
     /// What only so many jobs may have at once, as words: `lock orders/7`. Of a job that runs what it has, else what it waits for.
     pub concurrency_key: Option<Text>,
@@ -57,77 +57,77 @@ pub struct Job {
     pub stuck: Option<Text>,
 }
 
-/// Somebody who works.
+/// A process that works off jobs, as its row says. What a column does not say is None.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Worker {
     /// Its id, as jobs have it.
     pub id: Text,
-    /// Its name for people.
+    /// Its name for people, where that is another than its id.
     pub name: Option<Text>,
-    /// Where it is.
+    /// The host that it runs on.
     pub host: Option<Text>,
-    /// What it is.
+    /// What kind of process it is, as its system names that: `Worker`, `Dispatcher`.
     pub kind: Option<Text>,
-    /// What it serves.
+    /// The queues that it takes jobs from, in words.
     pub queues: Option<Text>,
-    /// Its process there.
+    /// The process id on its host, which no backend of the server has.
     pub pid: Option<i64>,
     /// Jobs that it runs at once.
     pub capacity: Option<i64>,
-    /// Jobs that it runs now.
+    /// Jobs that it runs now, by its row.
     pub busy: Option<i64>,
-    /// When it began.
+    /// When the process was started.
     pub started_at: Option<Timestamp>,
-    /// Its last sign of life.
+    /// When it last renewed its row.
     pub beat_at: Option<Timestamp>,
-    /// When it ended.
+    /// When it ended, where a row stays behind.
     pub stopped_at: Option<Timestamp>,
     /// How old a sign of life of it may be, in seconds.
     pub beat_limit: Option<f64>,
     /// The advisory lock that it holds while it lives.
     pub key: Option<LockKey>,
-    /// Its session.
+    /// Process id of the backend that it is connected by, where its row says so.
     pub backend_pid: Option<i32>,
 }
 
-/// How many jobs there are.
+/// How many jobs of one state there are.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Depth {
     /// Of one queue; none for all of them.
     pub queue: Option<Text>,
-    /// In which state.
+    /// The state that they are in: the words of [`Job::state`].
     pub state: Text,
     /// How many; no more than [`super::COUNTED`] and one are counted.
     pub number: i64,
-    /// By the planner's statistics.
+    /// The number is the planner's, of its statistics, and counts nothing.
     pub is_estimate: bool,
-    /// The oldest of them.
+    /// Since when the oldest of them could have been started.
     pub oldest_at: Option<Timestamp>,
 }
 
-/// A queue that is paused.
+/// A queue from which nothing is taken for now.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Paused {
-    /// Its name.
+    /// The queue, by the name that jobs have.
     pub queue: Text,
-    /// Since when.
+    /// When it was paused; None where its system does not say it.
     pub since: Option<Timestamp>,
 }
 
 /// A lease: somebody may do something until then.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AdapterLease {
-    /// Its name.
+    /// What it is known by there, as text: `leader`, the name of a lock.
     pub id: Text,
-    /// Who has it.
+    /// Whoever has it, or had it last, as its system names that.
     pub owner: Option<Text>,
-    /// Its fencing token.
+    /// Its fencing token, as text.
     pub token: Option<Text>,
-    /// Anything else.
+    /// What else people should know of it: `rescues, schedules, cleans`.
     pub note: Option<Text>,
-    /// Since when.
+    /// When its owner got it.
     pub acquired_at: Option<Timestamp>,
-    /// Until when.
+    /// When it ends, or has ended.
     pub expires_at: Option<Timestamp>,
     /// Whether somebody has it; where that is not said, its end tells.
     pub is_held: Option<bool>,
@@ -136,26 +136,26 @@ pub struct AdapterLease {
 /// What starts jobs by the clock.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AdapterSchedule {
-    /// Its id.
+    /// What it is known by there, as text.
     pub id: Text,
-    /// What it starts.
+    /// The job that it starts, or the command.
     pub name: Option<Text>,
     /// When, as its system writes that.
     pub schedule: Option<Text>,
-    /// Into which queue.
+    /// The queue that it puts jobs into.
     pub queue: Option<Text>,
-    /// The next time.
+    /// When it starts the next one.
     pub next_run_at: Option<Timestamp>,
-    /// The last time.
+    /// When it started the last one.
     pub last_run_at: Option<Timestamp>,
-    /// Whether it does.
+    /// Whether it starts any; None where its system cannot switch one off.
     pub is_enabled: Option<bool>,
 }
 
-/// The rows of a part.
+/// The rows of a part of an installation.
 #[derive(Debug, Clone)]
 pub struct PartRows<T> {
-    /// The rows.
+    /// The rows, with when they were read and why they could not be read again.
     pub section: Section<T>,
     /// There are more of them than were read.
     pub is_cut: bool,
@@ -170,24 +170,24 @@ impl<T> Default for PartRows<T> {
 /// What was read of an installation. A part that it does not have, or that was not read yet, has no time and no error.
 #[derive(Debug, Clone)]
 pub struct InstallationRows {
-    /// Of which.
+    /// Where they were read, and by which queries.
     pub installation: Arc<Installation>,
-    /// Who works.
+    /// Processes that work off jobs.
     pub workers: PartRows<Worker>,
-    /// The jobs, by part.
+    /// The jobs by part; a part that was never read is not there.
     pub jobs: BTreeMap<Part, PartRows<Job>>,
-    /// How many there are.
+    /// How many jobs there are of each state, by queue where the system has queues.
     pub depth: PartRows<Depth>,
-    /// What is paused.
+    /// Queues from which nothing is taken.
     pub paused: PartRows<Paused>,
-    /// Its leases.
+    /// Leaders, semaphores and locks that are kept in rows.
     pub leases: PartRows<AdapterLease>,
-    /// Its schedules.
+    /// What starts jobs by the clock.
     pub schedules: PartRows<AdapterSchedule>,
 }
 
 impl InstallationRows {
-    /// Nothing yet.
+    /// An installation of which nothing was read yet.
     #[must_use]
     pub fn new(installation: Arc<Installation>) -> Self {
         Self {

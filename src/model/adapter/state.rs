@@ -13,28 +13,28 @@ pub enum State {
     Slow,
     /// It is due for longer than `[thresholds] task_overdue`.
     Overdue,
-    /// Something has to end first.
+    /// Something has to end before it may start.
     Blocked,
     /// It runs by its row, and nothing tells whether anybody works on it.
     Unknown,
-    /// It runs.
+    /// It runs by its row, and its worker is known to live.
     Running,
-    /// It may be started.
+    /// It may be started now.
     Due,
     /// It failed and is going to be tried again.
     Retry,
-    /// Its time has not come.
+    /// Its time to start has not come.
     Scheduled,
-    /// Its queue is paused.
+    /// It may be started, and nothing is taken from its queue for now.
     Paused,
-    /// It failed for good.
+    /// It failed and is not tried again.
     Failed,
-    /// It is over.
+    /// It was completed, and its row is still there.
     Done,
 }
 
 impl State {
-    /// All of them, worst first.
+    /// Every state, worst first.
     pub const ALL: [Self; 14] = [
         Self::Orphan,
         Self::Lost,
@@ -52,7 +52,7 @@ impl State {
         Self::Done,
     ];
 
-    /// Its name.
+    /// Its word on the screens, in JSON and in `[advise]`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// The state of this name.
+    /// The state of this word; none where it is no state.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
@@ -95,22 +95,22 @@ pub enum Proof {
     Session,
     /// A row that its owner renews is fresh, or older than the system's own limit.
     Heartbeat,
-    /// The owner has no row.
+    /// The owner has no row in the list of workers.
     Absent,
     /// A term lasts, or has ended.
     Lease,
     /// Older than the limit of the system's rescuer: who is gone nobody knows.
     Age,
-    /// Nothing of all this.
+    /// Nothing that the system stores tells whether it lives.
     None,
 }
 
 impl Proof {
-    /// All of them.
+    /// Every proof, in the order of the documentation.
     pub const ALL: [Self; 7] =
         [Self::Lock, Self::Session, Self::Heartbeat, Self::Absent, Self::Lease, Self::Age, Self::None];
 
-    /// Its name.
+    /// Its word on the screens, in JSON and in files of adapters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -124,7 +124,7 @@ impl Proof {
         }
     }
 
-    /// The proof of this name.
+    /// The proof of this word; none where it is none.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|proof| proof.as_str() == name)

@@ -43,14 +43,14 @@ const REFUSED: [&str; 28] = [
     "ts_stat",
 ];
 
-/// A piece of a query.
+/// A piece of a query: text that stays, or what stands in braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Itself.
+    /// SQL that is sent as it is.
     Text(Text),
     /// `{jobs}`: the table of this key.
     Table(Text),
-    /// `{jobs:oid}`: its OID.
+    /// `{jobs:oid}`: the OID of the table, as a literal.
     Oid(Text),
     /// `{jobs:name}`: its name alone, for INSERT.
     Name(Text),
@@ -67,7 +67,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// As its file has it.
+    /// The piece as its file has it, in braces where it stood in braces.
     #[must_use]
     pub fn source(&self) -> String {
         match self {
@@ -84,12 +84,12 @@ impl Piece {
     }
 }
 
-/// What may stand in braces.
+/// What may stand in braces in a statement of this file.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
-    /// Keys of tables.
+    /// Keys of tables, of `[detect]`.
     pub tables: &'a [Text],
-    /// Names of settings.
+    /// Names of settings, of `[settings]`.
     pub settings: &'a [Text],
     /// Whether there is a table for each queue.
     pub has_each: bool,
@@ -180,13 +180,13 @@ impl Template {
         })
     }
 
-    /// Its pieces, in order.
+    /// Its pieces, in the order of the text.
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.0
     }
 
-    /// As its file has it.
+    /// The text as its file has it.
     #[must_use]
     pub fn source(&self) -> String {
         self.0.iter().map(Piece::source).collect()

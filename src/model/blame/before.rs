@@ -7,7 +7,7 @@ use crate::text::duration;
 /// Who waited already at the first look. What they had waited until then is in no sum: sums begin with that look.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Before {
-    /// How many.
+    /// How many sessions, each with its parallel workers once.
     pub sessions: u32,
     /// The longest of them until then, in seconds; none where the server does not say since when.
     pub longest: Option<f64>,
@@ -16,7 +16,7 @@ pub struct Before {
 }
 
 impl Before {
-    /// Of a first look.
+    /// Counted in the graph of a first look, taken at `at`.
     #[must_use]
     pub fn of(graph: &WaitGraph, at: Timestamp) -> Self {
         let starts = graph.tree.nodes.iter().filter_map(|node| {

@@ -15,15 +15,15 @@ pub enum Group {
     /// All that is known of them.
     #[default]
     Root,
-    /// `application_name`.
+    /// By `application_name` of the root.
     Application,
-    /// The role.
+    /// By the role of the root.
     Role,
-    /// The database.
+    /// By the database that the root is in.
     Database,
-    /// The statement without its literals.
+    /// By the statement of the root, without its literals.
     Statement,
-    /// What was waited for.
+    /// By what was waited for.
     Lock,
     /// What a comment in the statement says.
     Tag,
@@ -34,7 +34,7 @@ impl Group {
     pub const ALL: [Self; 7] =
         [Self::Root, Self::Application, Self::Role, Self::Database, Self::Statement, Self::Lock, Self::Tag];
 
-    /// Its name.
+    /// Its word on the screen, in the report and in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Group {
         }
     }
 
-    /// The one after it.
+    /// The group after it; the first after the last.
     #[must_use]
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|group| *group == self).unwrap_or_default();
@@ -89,17 +89,17 @@ impl Group {
     }
 }
 
-/// How far one looks back.
+/// How far back from the last look waits count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Span {
-    /// Five minutes.
+    /// `5m`: the last 5 minutes.
     Five,
-    /// A quarter of an hour.
+    /// `15m`: the last 15 minutes.
     #[default]
     Quarter,
-    /// An hour.
+    /// `1h`: the last hour, for as long as minutes are kept.
     Hour,
-    /// To the first look.
+    /// `all`: since the first look.
     All,
 }
 
@@ -107,7 +107,7 @@ impl Span {
     /// Every span, the shortest first.
     pub const ALL: [Self; 4] = [Self::Five, Self::Quarter, Self::Hour, Self::All];
 
-    /// Its name.
+    /// Its word on the screen.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl Span {
         }
     }
 
-    /// The one after it.
+    /// The span after it; the shortest after the longest.
     #[must_use]
     pub const fn next(self) -> Self {
         match self {
@@ -166,9 +166,9 @@ pub struct Row {
     pub on: Text,
     /// Beside that, so many other locks.
     pub more: usize,
-    /// What they cost.
+    /// How long others waited behind them, and how many.
     pub sums: Sums,
-    /// Episodes that are told apart.
+    /// Episodes of theirs that were seen in the time; not counted for those that are not told apart.
     pub episodes: u64,
     /// Their keys; none for those that are not told apart.
     pub keys: Vec<Arc<Key>>,

@@ -18,7 +18,7 @@ const ROOTS: usize = 50;
 /// Whom a wait is blamed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
-    /// Somebody who waits for nobody.
+    /// Somebody who blocks others and waits for nobody.
     Root(Party),
     /// Sessions that wait for each other.
     Circle,

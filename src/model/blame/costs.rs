@@ -33,7 +33,7 @@ pub(super) struct Sum {
     pub(super) parts: f64,
     pub(super) blocked: u32,
     pub(super) begun: u64,
-    /// In squares of seconds.
+    /// The square of the standard error, in seconds squared, without what ended together.
     pub(super) variance: f64,
     /// What ended since the look before, of waits that were seen once, and of others: the sum of the shares, and of their squares.
     pub(super) short: (f64, f64),
@@ -76,14 +76,14 @@ impl Sum {
     }
 }
 
-/// What a look costs.
+/// What the waits of one look cost.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
-    /// Since the look before.
+    /// Seconds since the look before, that each wait is taken to have lasted.
     pub(super) seconds: f64,
-    /// By episode.
+    /// What falls to each episode, by its number.
     pub(super) sums: FxHashMap<u64, Sum>,
-    /// All waits together.
+    /// All waits together, each once.
     pub(super) total: Sum,
     /// Waits that ended, by the first episode of each: those err together.
     pub(super) ends: FxHashMap<u64, Sum>,
@@ -113,7 +113,7 @@ impl Costs {
         Wait { tag: LockTag::new(LockType::Other), start: None, whole, behind }
     }
 
-    /// A wait is over.
+    /// A wait that is not there any more.
     pub(super) fn end(&mut self, wait: &Wait) {
         for share in &wait.behind {
             self.sums.entry(share.episode).or_default().end(share.part, share.is_long);

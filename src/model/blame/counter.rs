@@ -25,18 +25,18 @@ const GAP: u64 = 3;
 /// Actions that may have ended an episode.
 const ACTIONS: usize = 200;
 
-/// What a look has.
+/// What a look at a server has to be counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
-    /// What the server said.
+    /// What the server said at the poll.
     pub snapshot: &'a Snapshot,
     /// Who waits for whom in it.
     pub graph: &'a WaitGraph,
-    /// Where things are in both.
+    /// Where a process or a party stands in the snapshot and in the graph.
     pub index: &'a SnapshotIndex,
-    /// Names of advisory keys.
+    /// Names for advisory keys.
     pub names: &'a LockNames,
-    /// Deadlocks up to it.
+    /// Deadlocks that the server broke, up to this look.
     pub deadlocks: &'a Deadlocks,
 }
 
@@ -72,7 +72,7 @@ pub struct Counter {
     /// Seconds from one look to the next, usually.
     refresh: f64,
     last: Option<Timestamp>,
-    /// Nobody has looked since.
+    /// Nobody has looked since the last one.
     is_gap: bool,
     looks: u64,
     next: u64,
@@ -266,7 +266,7 @@ fn is_of(identity: &Identity, session: BackendId) -> bool {
         && identity.backend_start == session.backend_start
 }
 
-/// How an episode ended.
+/// How an episode ended, and in a harmless line what was done to it or seen of it.
 fn ending(scene: Scene<'_>, acted: &[(BackendId, Text)], identity: &Identity, open: &Open) -> (Ending, Text) {
     if let Some((_, words)) = acted.iter().rev().find(|(session, _)| is_of(identity, *session)) {
         return (Ending::Action, Text::clone(words));

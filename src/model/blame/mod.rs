@@ -33,17 +33,17 @@ use super::{Text, Timestamp};
 /// What one is blamed by: sessions that have all of it in common are one line. Each is a harmless line, and empty where it is not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// `application_name`.
+    /// `application_name` of the root; empty where it has none.
     pub application: Text,
-    /// The role.
+    /// Its role (`usename`), or the owner of a prepared transaction.
     pub role: Text,
-    /// The database.
+    /// The database that it is connected to.
     pub database: Text,
     /// What it did: `active`, `idle in xact`, `idle`, `prepared`, `autovacuum`, …
     pub doing: Text,
     /// Its statement without literals, or the last one.
     pub statement: Text,
-    /// What others waited for.
+    /// What others waited for, as the screens call it.
     pub lock: Text,
     /// What a comment in its statement says of where that came from.
     pub tag: Text,
@@ -72,7 +72,7 @@ impl Key {
     }
 }
 
-/// What was waited.
+/// How long others waited, and how many.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sums {
     /// How long all together, in seconds.
@@ -92,7 +92,7 @@ impl Sums {
         self.variance.max(0.0).sqrt()
     }
 
-    /// Takes in more.
+    /// Takes in more: seconds, errors and waits are added up, of the most that waited the larger counts.
     pub fn add(&mut self, more: Self) {
         self.seconds += more.seconds;
         self.variance += more.variance;
@@ -119,10 +119,10 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Every ending.
+    /// Every ending; a recording has each by its place here.
     pub const ALL: [Self; 4] = [Self::GoesOn, Self::Itself, Self::Action, Self::Deadlock];
 
-    /// Its word in JSON.
+    /// Its word in JSON and in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -141,7 +141,7 @@ pub struct Episode {
     pub number: u64,
     /// The process; 0 for a prepared transaction, and where sessions wait for each other.
     pub pid: i32,
-    /// When that process started.
+    /// When that process started; none where the role may not see it.
     pub backend_start: Option<Timestamp>,
     /// When its transaction began; none for a lock that is the session's.
     pub xact_start: Option<Timestamp>,
@@ -157,9 +157,9 @@ pub struct Episode {
     pub last: Timestamp,
     /// The number of that look.
     pub last_look: u64,
-    /// What it cost.
+    /// How long others waited behind it.
     pub sums: Sums,
-    /// How it ended.
+    /// How its blocking ended; [`Ending::GoesOn`] until then.
     pub ending: Ending,
     /// What was done to it, or was seen of it at its end, in a harmless line; it may be empty.
     pub note: Text,
@@ -178,11 +178,11 @@ impl Episode {
 /// What was counted up to a look.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blame {
-    /// Looks that were counted.
+    /// How many looks were counted.
     pub looks: u64,
     /// The first of them; none before it.
     pub since: Option<Timestamp>,
-    /// The last of them.
+    /// The last of them; none before the first.
     pub until: Option<Timestamp>,
     /// Seconds between looks that were not counted: nobody looked for longer than twice the usual time.
     pub missing: f64,
@@ -190,7 +190,7 @@ pub struct Blame {
     pub before: Before,
     /// What the last look added.
     pub last: Arc<Tick>,
-    /// The sums.
+    /// What was counted, by key and by episode.
     pub table: Arc<Table>,
 }
 

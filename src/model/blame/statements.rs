@@ -31,7 +31,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Looks at all sessions.
+    /// Takes in what all sessions run at a look, and forgets transactions that have ended.
     pub(super) fn look(&mut self, backends: &[Backend]) {
         self.looks += 1;
         let look = self.looks;

@@ -20,10 +20,10 @@ pub(crate) const MINUTES: usize = 60;
 /// By what an episode was blamed, at most.
 const BLAMED: usize = 4;
 
-/// Sums by the minute.
+/// Sums by the minute, so that the last few of them can be told apart.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trail {
-    /// What was before the minutes.
+    /// What was waited before the oldest of the minutes.
     pub before: Sums,
     /// Minutes since 1970 in which something was waited, oldest first.
     pub minutes: Vec<(i64, Sums)>,
@@ -65,24 +65,24 @@ impl Trail {
 /// What those cost who have a key in common.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyCost {
-    /// The key.
+    /// What these have in common.
     pub key: Arc<Key>,
-    /// What they cost.
+    /// How long others waited behind them, by the minute.
     pub trail: Trail,
-    /// Episodes of theirs.
+    /// How many episodes of theirs there were.
     pub episodes: u64,
 }
 
-/// The sums.
+/// All that was counted since the first look, within bounds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Table {
-    /// All waits together.
+    /// All waits together: a wait behind two roots counts once.
     pub total: Trail,
     /// By key, in the order in which they were first seen.
     pub keys: Vec<Arc<KeyCost>>,
     /// Those keys together that are not told apart.
     pub other: Trail,
-    /// How many they are.
+    /// How many keys are taken together in `other`.
     pub other_keys: u64,
     /// In the order in which they began.
     pub episodes: Vec<Arc<Episode>>,

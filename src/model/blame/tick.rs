@@ -14,13 +14,13 @@ pub struct Tick {
     pub missing: f64,
     /// All waits together: a wait behind two roots is one.
     pub total: Sums,
-    /// Episodes that begin.
+    /// Episodes that begin with this look.
     pub begun: Vec<Begun>,
-    /// What each episode costs.
+    /// What each episode costs that somebody waits behind.
     pub costs: Vec<Cost>,
     /// Statements that were seen in the transactions of those who block.
     pub ran: Vec<Ran>,
-    /// Episodes that are over.
+    /// Episodes that are over since the look before.
     pub ended: Vec<Ended>,
 }
 
@@ -35,30 +35,30 @@ impl Tick {
 /// An episode that begins: see [`super::Episode`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Begun {
-    /// Its number.
+    /// Its number, counted up from 1 on ([`super::Episode::number`]).
     pub episode: u64,
     /// The process; 0 where there is none.
     pub pid: i32,
-    /// When that started.
+    /// When that process started; none where the role may not see it.
     pub backend_start: Option<Timestamp>,
-    /// When its transaction began.
+    /// When its transaction began; none for a lock that is the session's.
     pub xact_start: Option<Timestamp>,
-    /// Who.
+    /// Who it is, in a harmless line.
     pub who: Text,
-    /// What is locked.
+    /// What others wait for, in a harmless line.
     pub lock: Text,
-    /// Since when.
+    /// When it began to block, as far as that is known.
     pub at: Timestamp,
 }
 
 /// What an episode costs at a look.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Which.
+    /// The number of the episode.
     pub episode: u64,
     /// By what it is blamed at this look.
     pub key: Arc<Key>,
-    /// How much.
+    /// What is added to its sums.
     pub sums: Sums,
 }
 
@@ -76,9 +76,9 @@ pub struct Ran {
 /// The end of an episode.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
-    /// Which.
+    /// The number of the episode.
     pub episode: u64,
-    /// How.
+    /// How its blocking ended; never [`Ending::GoesOn`].
     pub ending: Ending,
     /// What was done to it, in a harmless line; mostly empty.
     pub note: Text,

@@ -13,7 +13,7 @@ pub struct Window {
     last: Option<(Option<Timestamp>, u64, Timestamp)>,
     /// What is added to the numbers of episodes.
     offset: u64,
-    /// The highest number there was.
+    /// The highest number of an episode there was.
     highest: u64,
 }
 
@@ -44,7 +44,7 @@ impl Window {
         self.blame.add(Arc::new(tick));
     }
 
-    /// The sums.
+    /// What was counted in all looks that were taken in.
     #[must_use]
     pub fn blame(self) -> Blame {
         self.blame

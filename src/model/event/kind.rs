@@ -1,6 +1,6 @@
 //! The kinds of events.
 
-/// What kind of thing happened.
+/// What an event is about: its words stand in the column and in the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A session began to wait for a lock.
@@ -11,9 +11,9 @@ pub enum Kind {
     RootBegun,
     /// It blocks nobody any more, or waits itself.
     RootEnded,
-    /// Sessions wait for each other.
+    /// Sessions began to wait for each other.
     CycleBegun,
-    /// They do so no longer.
+    /// They do not wait for each other any more.
     CycleEnded,
     /// The server's count of deadlocks rose.
     Deadlock,
@@ -21,9 +21,9 @@ pub enum Kind {
     TaskStarted,
     /// It takes longer than it may.
     TaskSlow,
-    /// Its session is gone.
+    /// The session of an execution that runs in the log is gone.
     TaskOrphaned,
-    /// It completed or failed.
+    /// An execution completed or failed.
     TaskEnded,
     /// Somebody closed it for a worker that was gone.
     TaskRecovered,
@@ -33,7 +33,7 @@ pub enum Kind {
     TaskLeaked,
     /// A task was switched on or off.
     TaskSwitched,
-    /// Somebody got a lease.
+    /// Somebody got a lease that nobody had, or renewed one that had run out.
     LeaseTaken,
     /// A lease ended without having been given back.
     LeaseExpired,
@@ -53,13 +53,13 @@ pub enum Kind {
     Server,
     /// A section of the snapshot could not be read.
     SectionStale,
-    /// It could be read again.
+    /// A section that could not be read could be read again.
     SectionFresh,
-    /// The operator asked for something.
+    /// The operator asked for an action, and it was put on record.
     ActionAsked,
     /// What came of it, for one target.
     ActionResult,
-    /// The operator's own words.
+    /// A note in the operator's own words.
     Note,
 }
 

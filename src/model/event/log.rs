@@ -25,14 +25,14 @@ pub struct Events {
 }
 
 impl Events {
-    /// How many are kept.
+    /// How many are kept: of older ones [`Self::dropped`] has the number.
     #[must_use]
     pub fn len(&self) -> usize {
         let last = self.pieces.last().map_or(0, |piece| piece.len());
         self.pieces.len().saturating_sub(1) * PIECE + last
     }
 
-    /// Whether nothing has happened.
+    /// Whether none is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()

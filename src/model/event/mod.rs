@@ -29,7 +29,7 @@ pub enum Length {
 }
 
 impl Length {
-    /// The number alone.
+    /// The seconds, whichever way they may be off.
     #[must_use]
     pub fn seconds(self) -> f64 {
         match self {
@@ -55,9 +55,9 @@ impl std::fmt::Display for Length {
 pub struct Draft {
     /// When it happened, by the server's clock: as the server says where it does, else when it was seen.
     pub at: Timestamp,
-    /// What kind of thing.
+    /// What it is about, for the column and the filter.
     pub kind: Kind,
-    /// How bad.
+    /// How much it matters: by it the screen colours the event.
     pub severity: Severity,
     /// Who did it or what it happened to, `4466 app@web-3`; empty where the rest is a sentence of its own.
     pub who: Text,
@@ -90,7 +90,7 @@ impl Draft {
     }
 }
 
-/// One event.
+/// Something that happened, with its place among the events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// Its identity: it grows by one from event to event.
@@ -98,7 +98,7 @@ pub struct Event {
     /// The snapshot in which it was seen, by that one's time; for what was told the time of the telling. Events of one
     /// snapshot have the same.
     pub seen: Timestamp,
-    /// What happened.
+    /// What happened, when, and to whom.
     pub draft: Draft,
 }
 
@@ -135,13 +135,13 @@ impl Event {
 /// An event that somebody else than the feed knows of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
-    /// What kind of thing.
+    /// What it is about, for the column and the filter.
     pub kind: Kind,
-    /// How bad.
+    /// How much it matters: by it the screen colours the event.
     pub severity: Severity,
     /// One line; it may have the server's text in it, and is made fit for a screen.
     pub text: String,
-    /// The row it is about.
+    /// The row it is about; none where it is about no row.
     pub subject: Option<Subject>,
 }
 

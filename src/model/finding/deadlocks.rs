@@ -48,7 +48,7 @@ pub(crate) struct Seen {
 /// A deadlock that the server broke.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Victims {
-    /// Who waited for each other.
+    /// Who waited for each other, as their cycle was last seen.
     pub parties: Vec<Party>,
     /// Each in a line: `4410 deploy@ci waited for AccessExclusive on accounts: ALTER TABLE …`.
     pub said: Vec<Text>,

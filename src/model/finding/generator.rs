@@ -5,7 +5,7 @@ use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::id_generator;
 use crate::text;
 
-/// One finding for each.
+/// One finding for each generator that is ahead by more than `[thresholds] id_ahead`.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let limit = look.scene.thresholds.id_ahead;
     let ahead = || {

@@ -64,7 +64,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// A party in a sentence.
+/// A party in a sentence: its process id, or the prepared transaction.
 pub(super) fn party_text(party: Party) -> String {
     match party {
         Party::Backend(pid) => pid.to_string(),

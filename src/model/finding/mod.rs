@@ -58,29 +58,29 @@ use look::Look;
 pub(crate) use look::parties_text;
 pub use new_roots::NewRoots;
 
-/// How bad.
+/// How much a finding or an event matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Worth knowing, and nothing has to be done.
     Info,
-    /// Will need somebody.
+    /// Somebody will have to do something, if it goes on.
     Warning,
-    /// Needs somebody now.
+    /// Somebody has to do something now: this is what rings and notifies.
     Critical,
 }
 
 /// The row a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// A backend.
+    /// A session or another process, by process id and start.
     Backend(BackendId),
     /// A prepared transaction or a backend in the wait graph.
     Party(Party),
-    /// A lock.
+    /// What is locked, whoever has it.
     Lock(LockTag),
-    /// A scheduled task.
+    /// A task of `scheduled_tasks`, by its table and id.
     Task(TaskId),
-    /// A lease.
+    /// A lease, in a table or in Redis.
     Lease(LeaseId),
     /// An item of the work queue.
     Item(ItemId),
@@ -92,9 +92,9 @@ pub enum Subject {
     JobLease(TextId),
     /// The work queue as a whole.
     Queue,
-    /// A rate limit.
+    /// A row of a table of rate limits.
     Limit(LimitId),
-    /// An id generator.
+    /// A worker's row of a table of id generators.
     Generator(GeneratorId),
     /// The server as a whole.
     Server,
@@ -102,12 +102,12 @@ pub enum Subject {
     Section(&'static str),
 }
 
-/// One finding.
+/// What is wrong, in words, and what helps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Name of the check, stable, for machines: `root_blocker`, `cycle`, …
     pub check: &'static str,
-    /// How bad.
+    /// How much it matters; the list is in this order.
     pub severity: Severity,
     /// One line, for people, without anything that a screen would not take.
     pub summary: Text,
@@ -116,7 +116,7 @@ pub struct Finding {
     /// Whose session it is, what is locked and what it runs, or what to do, as far as the summary does not say it; one harmless
     /// line, empty where there is nothing.
     pub about: Text,
-    /// What it is about.
+    /// The row to go to from it.
     pub subject: Subject,
     /// Waiting groups behind it; 0 where nobody waits.
     pub blocked: u32,
@@ -133,27 +133,27 @@ pub struct Finding {
 /// What the checks look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
-    /// The snapshot.
+    /// The poll that is looked at.
     pub snapshot: &'a Snapshot,
-    /// Its wait graph.
+    /// Who waits for whom in it.
     pub graph: &'a WaitGraph,
-    /// Where things are in both.
+    /// Where a process or a party stands in the snapshot and in the graph.
     pub index: &'a SnapshotIndex,
-    /// Its tasks.
+    /// Its tasks with their states.
     pub tasks: &'a Board,
-    /// Its leases.
+    /// Its leases with their states.
     pub leases: &'a super::lease::Board,
-    /// The items of its work queue.
+    /// The items of its work queue with their states.
     pub queue: &'a super::work_queue::Board,
-    /// The jobs of other systems.
+    /// The jobs of other systems with their states.
     pub adapters: &'a super::adapter::Board,
     /// What is remembered of deadlocks; it has seen this snapshot.
     pub deadlocks: &'a Deadlocks,
     /// Since when its roots are ones; it has seen this graph.
     pub new_roots: &'a NewRoots,
-    /// Names for advisory keys.
+    /// Names for advisory keys as they are known now.
     pub lock_names: &'a LockNames,
-    /// The limits.
+    /// `[thresholds]` of the config, or their defaults.
     pub thresholds: &'a Thresholds,
     /// Blockers that are no trouble, by what is expected at this look.
     pub expected: &'a [ExpectedBlocker],

@@ -17,7 +17,7 @@ pub struct NewRoots {
 }
 
 impl NewRoots {
-    /// Takes the next graph in.
+    /// Remembers since when each root of the graph is one, and forgets those that are none any more.
     pub fn look(&mut self, graph: &WaitGraph, now: Timestamp) {
         let first = !self.has_looked;
         let before = std::mem::take(&mut self.since);

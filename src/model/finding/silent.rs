@@ -10,7 +10,7 @@ use crate::model::task::TaskState;
 use crate::model::work_queue::ItemState;
 use crate::text;
 
-/// Characters of a name.
+/// Characters of a worker's name that a summary has.
 const SHORT: usize = 40;
 
 /// Work of a worker that is silent.

@@ -13,18 +13,18 @@ const EPOCH: i64 = 1_609_459_200_000;
 /// What identifies a generator: the table it is in, and its worker's id there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GeneratorId {
-    /// OID of the table.
+    /// OID of the table, which may be one of several.
     pub table: u32,
-    /// `worker_id`.
+    /// `worker_id`, the primary key of the table.
     pub worker: i64,
 }
 
-/// A row of `id_generator`.
+/// A row of `id_generator`: the last id that a worker has made.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IdGenerator {
-    /// The worker.
+    /// `worker_id`: the number of the worker within each of its ids.
     pub worker: i64,
-    /// Of the last id.
+    /// The sequence within the millisecond of the last id (`sequence`).
     pub sequence: Option<i64>,
     /// Of the last id: milliseconds since 2021-01-01; 0 before the first.
     pub last_timestamp: Option<i64>,

@@ -7,11 +7,11 @@ use crate::model::snapshot::Snapshot;
 /// One generator of a snapshot, with its table.
 #[derive(Debug, Clone, Copy)]
 pub struct GeneratorRow<'a> {
-    /// Which.
+    /// What identifies it: its table and its worker's id.
     pub id: GeneratorId,
-    /// The table by name.
+    /// The table that it is in, as `schema.table`.
     pub source: &'a Text,
-    /// The row.
+    /// What was read of it.
     pub generator: &'a IdGenerator,
     /// Seconds that its last id is ahead of the server's clock; less than none where that is past, as it should be.
     pub ahead: Option<f64>,
@@ -24,7 +24,7 @@ pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = GeneratorRow<'_>> {
     places.filter_map(|(table, at)| row(snapshot, table, at))
 }
 
-/// One by its place.
+/// One by the places of its table and of its row; none where there is no such row.
 #[must_use]
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<GeneratorRow<'_>> {
     let table = snapshot.systems.generators.get(table)?;

@@ -15,11 +15,11 @@ use crate::model::{Text, Timestamp};
 /// A lease. Those of PostgreSQL and of other servers are alike here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaseRow {
-    /// Which.
+    /// What identifies it: where it is kept, and its id there.
     pub id: LeaseId,
     /// The table, or the server, that it is in.
     pub source: Text,
-    /// The id there.
+    /// The id as text: `id` of its row, the key in Redis.
     pub name: Text,
     /// Who has it, or had it last.
     pub owner: Option<Text>,
@@ -31,15 +31,15 @@ pub struct LeaseRow {
     pub expires_at: Option<Timestamp>,
     /// How long it lives from a renewal on, in seconds.
     pub term: Option<f64>,
-    /// The fencing token.
+    /// The fencing token, which grows with every change of owner; none where the table has none, and in Redis.
     pub token: Option<i64>,
-    /// How it is.
+    /// Whether it is held, over or free at the time of the snapshot.
     pub state: LeaseState,
     /// Seconds until it ends, at the moment it was read; less than none when it has.
     pub left: Option<f64>,
     /// Whether its owner's session is there; none where that cannot be told.
     pub owner_alive: Option<bool>,
-    /// Process id of that session.
+    /// Process id of its owner's session; none where the table does not say it.
     pub owner_pid: Option<i32>,
     /// Sessions that wait for its row.
     pub waiting: u32,
@@ -83,7 +83,7 @@ impl LeaseRow {
 pub struct Counts([u32; LeaseState::ALL.len()]);
 
 impl Counts {
-    /// Leases in this state.
+    /// How many leases are in a state, of all tables and sets.
     #[must_use]
     pub fn of(&self, state: LeaseState) -> u32 {
         let place = LeaseState::ALL.iter().position(|other| *other == state);
@@ -101,7 +101,7 @@ impl Counts {
 /// Every lease with its state, in the order of the tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
-    /// The rows.
+    /// Every lease, first those of the tables, then those in Redis.
     pub rows: Vec<LeaseRow>,
     /// How many there are of each.
     pub counts: Counts,
@@ -118,7 +118,7 @@ impl Board {
         Self::with(rows.chain(in_redis::rows(&snapshot.systems.redis, snapshot.taken_at)).collect())
     }
 
-    /// Puts a board together.
+    /// Counts the states of rows that are in their order.
     #[must_use]
     pub fn with(rows: Vec<LeaseRow>) -> Self {
         let mut counts = Counts::default();

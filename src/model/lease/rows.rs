@@ -9,10 +9,10 @@ pub type LeaseId = TextId;
 /// Where a row is in its table: page and line.
 pub type Place = (u32, u16);
 
-/// A row of `distlock`.
+/// A row of `distlock`: a lease in a table.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lease {
-    /// Its id, as text.
+    /// `id`, cast to text.
     pub id: Text,
     /// Who has it, or had it last.
     pub owner: Option<Text>,
@@ -24,15 +24,15 @@ pub struct Lease {
     pub expires_at: Option<Timestamp>,
     /// Grows with every change of owner.
     pub token: Option<i64>,
-    /// When its owner got it.
+    /// When its present owner got it; none in a published table.
     pub acquired_at: Option<Timestamp>,
     /// When its owner gave it back.
     pub released_at: Option<Timestamp>,
     /// Process id of the owner's session, where a table says so.
     pub backend_pid: Option<i32>,
-    /// When that session began.
+    /// `backend_start` of that session; none where the table does not say it.
     pub backend_start: Option<Timestamp>,
-    /// Where the row is.
+    /// `ctid`: page and line of the row, which a tuple lock names; none where it was not read.
     pub place: Option<Place>,
 }
 
@@ -41,11 +41,11 @@ pub struct Lease {
 pub enum LeaseState {
     /// Its time is over, and its owner has not given it back.
     Expired,
-    /// Somebody has it.
+    /// Somebody has it, and its time is not over.
     Held,
     /// Its owner gave it back.
     Released,
-    /// Nobody has it.
+    /// Nobody has it: its row names no owner, as a release of the published functions leaves it.
     Free,
 }
 
@@ -53,7 +53,7 @@ impl LeaseState {
     /// Every state, the most urgent first.
     pub const ALL: [Self; 4] = [Self::Expired, Self::Held, Self::Released, Self::Free];
 
-    /// Its word.
+    /// Its word on the screens and in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

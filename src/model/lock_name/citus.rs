@@ -30,7 +30,7 @@ pub(super) fn resolve(tag: &LockTag) -> Option<LockName> {
     Some(LockName::new(name, false, origin))
 }
 
-/// `CitusOperations` in the same file.
+/// The operation of a `CitusOperations` lock, by its number in the same file.
 fn operation(number: u32) -> String {
     match number {
         0 => "transaction recovery".to_owned(),

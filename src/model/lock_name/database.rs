@@ -11,7 +11,7 @@ use crate::model::lock_key::LockKey;
 /// Databases whose keys are kept. A server with more has them computed again.
 const LIMIT: usize = 4096;
 
-/// The keys of one database.
+/// The keys that software computes for one database.
 #[derive(Debug, Clone, Copy)]
 struct Keys {
     rails: i64,

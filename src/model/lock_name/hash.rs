@@ -41,7 +41,7 @@ pub(super) fn hashtext(text: &[u8]) -> i32 {
     c.cast_signed()
 }
 
-/// `hashtextextended(text, seed)`.
+/// `hashtextextended(text, seed)` of the server on a little-endian machine.
 pub(super) fn hashtextextended(text: &[u8], seed: i64) -> i64 {
     let (b, c) = lookup3(text, seed.cast_unsigned());
     (u64::from(b) << 32 | u64::from(c)).cast_signed()

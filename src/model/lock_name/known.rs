@@ -5,7 +5,7 @@ use super::{Context, LockName};
 use crate::model::lock_key::LockKey;
 use crate::model::namespace;
 
-/// How sure a number is.
+/// How sure it is that a key is of the software that is known to use it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trust {
     /// Nobody else would come to think of it.
@@ -20,7 +20,7 @@ use Trust::{Certain, If};
 const FLYWAY: i64 = 0x466C_7977_6179 + java_hash_code(b"\"public\".\"flyway_schema_history\"") as i64;
 /// Atlas: a hash of what it does.
 const ATLAS_EXECUTE: i64 = fnv1_32(b"atlas_migrate_execute") as i64;
-/// As above.
+/// Atlas, comparing schemas: the same hash of another word.
 const ATLAS_DIFF: i64 = fnv1_32(b"atlas_migrate_diff") as i64;
 /// Hatchet: a hash of what it does.
 const HATCHET: i64 = fnv1a_64(b"analyze-task-tables");

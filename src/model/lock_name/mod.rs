@@ -28,7 +28,7 @@ use super::snapshot::Names;
 /// What a key is called, and how sure that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockName {
-    /// The name.
+    /// What the key is called, as text of the server or of the config: `Prisma Migrate`.
     pub name: Text,
     /// Whether it may be somebody else's key: shown with a `?`.
     pub uncertain: bool,

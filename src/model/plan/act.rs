@@ -16,16 +16,16 @@ use crate::model::{Text, Timestamp};
 /// A row of a table of leases.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeaseTarget {
-    /// OID of the table.
+    /// `pg_class.oid` of its table, by which the server finds it again.
     pub table: u32,
-    /// `schema.table`, for people.
+    /// The table as `schema.table`, for people and the record.
     pub source: Text,
-    /// Whether it is locktop's own.
+    /// Whether the table is of locktop's own schema, whose functions change it.
     #[serde(skip)]
     pub is_own: bool,
-    /// Its id, as text.
+    /// Its `id`, cast to text.
     pub id: Text,
-    /// Who has it.
+    /// Who has it by its row, as it was seen; the server acts on nobody else.
     pub owner: Text,
     /// When it was taken or renewed.
     pub renewed_at: Timestamp,
@@ -38,40 +38,40 @@ pub struct LeaseTarget {
 /// A row of a table of tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskTarget {
-    /// OID of the table.
+    /// `pg_class.oid` of its table, by which the server finds it again.
     pub table: u32,
-    /// `schema.table`, for people.
+    /// The table as `schema.table`, for people and the record.
     pub source: Text,
-    /// Whether it is locktop's own.
+    /// Whether the table is of locktop's own schema, whose functions change it.
     #[serde(skip)]
     pub is_own: bool,
-    /// The task.
+    /// `id` of the row in `scheduled_tasks`.
     pub id: i64,
-    /// Its name.
+    /// `task_name`, for people and the record.
     pub name: Option<Text>,
-    /// Whether it was enabled.
+    /// Whether it was enabled as it was seen; none where that was not known.
     pub enabled: Option<bool>,
-    /// When it was due.
+    /// When it was due as it was seen (`next_run_at`).
     pub next_run_at: Option<Timestamp>,
 }
 
 /// A row of a table of the work queue.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ItemTarget {
-    /// OID of the table.
+    /// `pg_class.oid` of its table, by which the server finds it again.
     pub table: u32,
-    /// `schema.table`, for people.
+    /// The table as `schema.table`, for people and the record.
     pub source: Text,
-    /// Whether it is locktop's own.
+    /// Whether the table is of locktop's own schema, whose functions change it.
     #[serde(skip)]
     pub is_own: bool,
-    /// The item.
+    /// `id` of the row in `task_queue`.
     pub id: i64,
     /// Its status as it was seen.
     pub status: Option<Text>,
-    /// Which attempt it was.
+    /// Which attempt it was as it was seen; none without the column.
     pub attempt: Option<i64>,
-    /// Who had it.
+    /// Who had it by its row, as it was seen; none where nobody had.
     pub worker: Option<Text>,
     /// In a published table, what its worker locks.
     #[serde(skip)]
@@ -81,20 +81,20 @@ pub struct ItemTarget {
 /// A row of a published log of executions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedTarget {
-    /// OID of the log.
+    /// `pg_class.oid` of the log, by which the server finds it again.
     pub table: u32,
-    /// `schema.table`, for people.
+    /// The log as `schema.table`, for people and the record.
     pub source: Text,
-    /// The execution.
+    /// `id` of the row in `task_execution_log`.
     pub id: i64,
-    /// Its task.
+    /// `task_id` of that row.
     pub task_id: i64,
-    /// The task's name.
+    /// `task_name` of its schedule; none where there is no schedule.
     #[serde(skip)]
     pub name: Option<Text>,
     /// Who runs it by the log.
     pub worker: Text,
-    /// Since when.
+    /// When it was started by the log.
     pub started_at: Timestamp,
     /// The number that its worker locks.
     #[serde(rename = "lock_key")]
@@ -104,9 +104,9 @@ pub struct PublishedTarget {
 /// A job or lease of another system, as it was seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdapterTarget {
-    /// The system, with the statement.
+    /// The definition of the system, which has the statement.
     pub adapter: Arc<Adapter>,
-    /// What its installation is called.
+    /// What its installation is called on the screens.
     pub source: Text,
     /// The OID of the first table of the installation.
     pub oid: u32,
@@ -114,13 +114,13 @@ pub struct AdapterTarget {
     pub prefix: Text,
     /// The tables that are written, as `schema.table`.
     pub tables: Vec<Text>,
-    /// What is done.
+    /// Whether a job is recovered or a lease unlocked.
     pub kind: ActionKind,
     /// By which of the alternatives of its adapter, from 1.
     pub number: usize,
-    /// What its system does then.
+    /// What its system does with the job or lease then.
     pub then: Text,
-    /// What the statement compares.
+    /// What the statement names of the row, as it was seen.
     pub values: Values,
 }
 
@@ -138,23 +138,23 @@ impl AdapterTarget {
 /// The kind of a target, with what the server compares before it acts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TargetKind {
-    /// A session.
+    /// A session, which is sent a signal.
     Session(SessionTarget),
-    /// A lease in a table.
+    /// A lease in a table, which is ended.
     Lease(LeaseTarget),
-    /// A lease in Redis.
+    /// A lease in Redis, which is ended on all servers of its set.
     RedisLease(Arc<RedisLease>),
-    /// A task.
+    /// A task, whose schedule is changed.
     Task(TaskTarget),
     /// An item of the work queue.
     Item(ItemTarget),
     /// An execution in a published log.
     Published(PublishedTarget),
-    /// A row of another system.
+    /// A job or a lease of another system.
     Adapter(AdapterTarget),
     /// An execution: its row in the plan of the order.
     Execution {
-        /// Its id.
+        /// Id of its row in `task_execution_log`.
         id: i64,
     },
 }
@@ -173,10 +173,10 @@ impl TargetKind {
     }
 }
 
-/// One target.
+/// What one action of a command is done to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// What it is.
+    /// What it is, with what the server compares before it acts.
     pub what: TargetKind,
     /// What it is called, in one harmless line: `4312 app@web-3`.
     pub name: String,
@@ -187,9 +187,9 @@ pub struct Target {
 /// What somebody has confirmed, as it goes to the executor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionCommand {
-    /// Counts up: tells reports apart.
+    /// Counts up from command to command: the report has the same.
     pub number: u64,
-    /// What is to be done.
+    /// What is to be done to each target.
     pub verb: Verb,
     /// To whom, in this order, each alone.
     pub targets: Vec<Target>,
@@ -199,10 +199,10 @@ pub struct ActionCommand {
     pub wait: f64,
 }
 
-/// What came of one target.
+/// What came of an action on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// The server confirmed it.
+    /// The server confirmed that it was done.
     Done,
     /// The server confirmed it, and what was recovered is not tried again: that was its last attempt.
     GivenUp,
@@ -216,12 +216,12 @@ pub enum Outcome {
     Forbidden,
     /// The connection was lost, or no answer came: what was done is not known.
     Uncertain,
-    /// Not tried.
+    /// It was not tried: what came of one before it is not known, or nobody could be asked.
     NotTried,
 }
 
 impl Outcome {
-    /// Its word, for records.
+    /// Its word in the record and in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -240,22 +240,22 @@ impl Outcome {
 /// What came of one target, and what was observed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetResult {
-    /// The target's name.
+    /// [`Target::name`] of the target.
     pub name: String,
-    /// Its row.
+    /// [`Target::subject`] of the target, for whoever wants to go there.
     pub subject: Subject,
-    /// What came of it.
+    /// What came of it, in a word.
     pub outcome: Outcome,
     /// In one harmless line: what was done or observed, or why not, with the grant that is missing.
     pub detail: String,
 }
 
-/// What came of a command.
+/// What came of a command, target by target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Its number.
+    /// [`ActionCommand::number`] of the command.
     pub number: u64,
-    /// What was to be done.
+    /// What was to be done to each target.
     pub verb: Verb,
     /// A result for each target, in their order.
     pub results: Vec<TargetResult>,

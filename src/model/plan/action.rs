@@ -14,7 +14,7 @@ use crate::model::work_queue::ItemId;
 /// server compare, in the statement that acts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionPlan {
-    /// What is done.
+    /// What is done to each target.
     pub verb: Verb,
     /// To whom, in this order, each alone; every one of them was chosen.
     pub rows: Vec<PlannedTarget>,
@@ -26,9 +26,9 @@ pub struct ActionPlan {
     pub effect: Option<Effect>,
     /// Who else could be meant by the row, and in words who that is: where one row of the forest was chosen.
     pub offers: Vec<(Scope, String)>,
-    /// What has to be typed.
+    /// What has to be typed before it is done.
     pub confirm: Confirm,
-    /// The plan behind a recovery.
+    /// The plan behind a recovery; none for everything else.
     pub recovery: Option<Arc<RecoveryPlan>>,
 }
 
@@ -43,7 +43,7 @@ pub struct PlannedTarget {
     pub facts: Vec<String>,
     /// What comes of it alone; for sessions.
     pub effect: Option<Effect>,
-    /// What it breaks.
+    /// What it breaks or may break; often nothing.
     pub cautions: Vec<Caution>,
     /// The lease for which its session was chosen.
     pub lease: Option<LeaseHeld>,
@@ -56,11 +56,11 @@ pub struct PlannedTarget {
 /// A lease, and who has it: what does not change when it is renewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseHeld {
-    /// Which.
+    /// What identifies it: where it is kept, and its id there.
     pub id: LeaseId,
-    /// The process of its owner.
+    /// Process id of its owner's session; none where the table does not say it.
     pub pid: Option<i32>,
-    /// Its owner.
+    /// Who has it by its row.
     pub owner: Option<Text>,
     /// Its token; none where the table has none.
     pub token: Option<i64>,
@@ -71,7 +71,7 @@ pub struct LeaseHeld {
 pub struct Refused {
     /// What it is called, in one harmless line.
     pub name: String,
-    /// Its row.
+    /// The row it is about, for whoever wants to go there.
     pub subject: Subject,
     /// Why, in one harmless line, with what can be done instead.
     pub reason: String,
@@ -92,10 +92,10 @@ pub struct Effect {
     pub words: String,
 }
 
-/// What an action breaks.
+/// Something that an action breaks, or that speaks against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caution {
-    /// What it is about.
+    /// What kind of thing that is; [`Self::words`] say it of this target.
     pub kind: CautionKind,
     /// What that means, in one harmless line.
     pub words: String,
@@ -106,44 +106,44 @@ pub struct Caution {
 /// What is lost with a session, by what stays the same for as long as it is the same piece of work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stake {
-    /// An execution of a task.
+    /// An execution of a task that the session runs, and which attempt it is.
     Execution(TaskId, Option<i64>),
     /// An item of the queue, and which attempt it is.
     Item(ItemId, Option<i64>),
-    /// A lease, and who has it.
+    /// A lease that the session has.
     Lease(LeaseHeld),
 }
 
 /// What a caution is about. The order is that in which they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CautionKind {
-    /// A vacuum that prevents wraparound.
+    /// A vacuum that prevents wraparound of transaction ids.
     Wraparound,
-    /// An autovacuum worker.
+    /// Any other autovacuum worker: its table is vacuumed again later.
     Autovacuum,
     /// A session that feeds a standby or another receiver.
     WalSender,
     /// A session that waits for a standby to confirm its commit.
     SyncRep,
-    /// A worker of logical replication.
+    /// A worker of logical replication: changes of a publisher wait.
     LogicalReplication,
-    /// A worker of an extension.
+    /// A background worker of an extension.
     BackgroundWorker,
     /// The leader is meant in place of its parallel worker.
     ParallelWorker,
-    /// Another locktop.
+    /// Another locktop, by its `application_name`.
     Locktop,
     /// What was worked on is only half done, and stays so.
     HalfDone,
     /// A program that has to be started again.
     Tool,
-    /// It runs a task.
+    /// It runs a task by the log.
     Task,
     /// It works on an item of the queue.
     Item,
-    /// It has a lease.
+    /// It has a lease by its row.
     Lease,
-    /// It is not tried again.
+    /// It was the last attempt: what is lost is not tried again.
     GivesUp,
     /// Much that was written is undone.
     Written,
@@ -151,7 +151,7 @@ pub enum CautionKind {
     Futile,
     /// Its owner may be at work, and is not stopped by it.
     Owner,
-    /// What is shown is old.
+    /// What is shown is old: some of it could not be read anew.
     Old,
 }
 

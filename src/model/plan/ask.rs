@@ -20,11 +20,11 @@ pub enum SelectedRow {
     Holder(BackendId, LockTag, LockMode),
     /// Waiters for one lock in one mode behind one party, folded into a line of the forest.
     Group(Party, LockTag, LockMode),
-    /// A prepared transaction.
+    /// A prepared transaction, of which nobody has a session.
     Prepared(VirtualTransaction),
     /// A task; where several executions of it run, all but the newest by their own id.
     Task(TaskId, Option<i64>),
-    /// A lease.
+    /// A lease in a table or in Redis.
     Lease(LeaseId),
     /// An item of the work queue.
     Item(ItemId),
@@ -48,12 +48,12 @@ pub enum Scope {
     Below,
 }
 
-/// What is asked of sessions.
+/// What is asked of sessions: which signal, and to whom.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
-    /// [`Verb::Cancel`] or [`Verb::Terminate`].
+    /// [`Verb::Cancel`] or [`Verb::Terminate`]; nothing else is asked of sessions.
     pub verb: Verb,
-    /// Who is meant.
+    /// Who is meant by each of the rows.
     pub scope: Scope,
     /// The rows, in the order in which they are shown.
     pub chosen: Vec<SelectedRow>,

@@ -14,19 +14,19 @@ pub enum Change {
     Hidden,
     /// Its session is in another transaction, or in none.
     OtherTransaction,
-    /// Its session runs another query.
+    /// Its session runs another query than it did.
     OtherQuery,
     /// Its session is idle, and has run something since: in a pool it may serve somebody else.
     RanSomething,
-    /// Its session serves another client.
+    /// Its session serves another client: the application, role or address differs.
     OtherClient,
-    /// Its session runs no query.
+    /// Its session runs no query any more that could be cancelled.
     NotActive,
     /// It has not got the lock any more for which it was chosen.
     HoldsNotAnyMore,
     /// Nobody waits for it any more.
     BlocksNobody,
-    /// Its row is another one.
+    /// Its row is not as it was seen.
     OtherRow,
 }
 

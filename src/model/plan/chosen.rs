@@ -10,24 +10,24 @@ use crate::model::work_queue::ItemId;
 /// To what something is to be done.
 #[derive(Debug, Clone)]
 pub enum Chosen {
-    /// To sessions.
+    /// To sessions: a signal is sent.
     Sessions(Ask),
     /// To executions of tasks: the server has to be asked which.
     Executions(Vec<(TaskId, Option<i64>)>),
-    /// To rows of one kind.
+    /// To rows of one kind: a statement changes each.
     Rows(RowsOf),
     /// To blockers that are known: nothing is asked of the server.
     Known(Known),
 }
 
-/// Rows of one kind.
+/// Rows of one kind, by what identifies them; never empty.
 #[derive(Debug, Clone)]
 pub enum RowsOf {
     /// Executions in a published log.
     Published(Vec<(TaskId, Option<i64>)>),
-    /// Leases.
+    /// Leases in tables or in Redis.
     Leases(Vec<LeaseId>),
-    /// Tasks.
+    /// Tasks, of whatever table.
     Tasks(Vec<TaskId>),
     /// Items of the work queue.
     Items(Vec<ItemId>),
@@ -38,7 +38,7 @@ pub enum RowsOf {
 }
 
 impl RowsOf {
-    /// What would be done.
+    /// What a verb would do to them, as a question shows it; nothing is asked of the server yet.
     #[must_use]
     pub fn plan(&self, context: &PlanContext<'_>, verb: Verb) -> ActionPlan {
         match self {
@@ -51,7 +51,7 @@ impl RowsOf {
         }
     }
 
-    /// What one is called.
+    /// What one of them is called in a sentence.
     #[must_use]
     pub const fn one(&self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl RowsOf {
     }
 }
 
-/// None where there are none.
+/// What these rows give; none where none of them gives anything.
 fn some<T>(rows: &[SelectedRow], of: impl Fn(SelectedRow) -> Option<T>) -> Option<Vec<T>> {
     let rows: Vec<T> = rows.iter().filter_map(|row| of(*row)).collect();
     (!rows.is_empty()).then_some(rows)

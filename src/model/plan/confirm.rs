@@ -1,13 +1,13 @@
 //! What somebody has to type before anything is done.
 
-/// What has to be typed.
+/// What has to be typed before something is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirm {
     /// Nothing can be confirmed: there is no target.
     Nothing,
-    /// One target: the key `y`.
+    /// One target: the key `y` is enough.
     Yes,
-    /// Several: how many they are.
+    /// Several: the number of them.
     Count(usize),
     /// One that somebody alive owns: its process id, or the lease's id.
     Owner(String),

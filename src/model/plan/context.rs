@@ -14,7 +14,7 @@ use crate::text;
 /// What a plan is made from: what the screens show, and what is known of ourselves.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
-    /// What is shown.
+    /// The view that the screens show.
     pub view: &'a View,
     /// What the role may do, once that has been looked up. Without it nothing is refused for want of a right; the server
     /// does that.
@@ -39,7 +39,7 @@ pub(super) struct PlanIndex<'a> {
 }
 
 impl<'a> PlanIndex<'a> {
-    /// None before the first snapshot.
+    /// Finds its way through the last snapshot; none before the first.
     pub(super) fn of(context: &PlanContext<'a>) -> Option<Self> {
         let snapshot = context.view.snapshot.as_deref()?;
         let view = context.view;
@@ -86,7 +86,7 @@ impl<'a> PlanIndex<'a> {
         (self.snapshot.taken_at - since).as_seconds_f64().max(0.0)
     }
 
-    /// The same for people.
+    /// The same as a text: `2m51s`.
     pub(super) fn age_text(&self, since: Timestamp) -> String {
         text::duration(self.age(since))
     }

@@ -21,9 +21,9 @@ const SCHEDULES: &str = ".scheduled_tasks";
 pub enum RecoveryScope {
     /// Those of these tasks; where several executions of one run, all but the newest by their own id.
     These(Vec<(TaskId, Option<i64>)>),
-    /// All whose session is gone.
+    /// All whose session is gone, within the filter.
     Orphans(RecoveryFilter),
-    /// All past their timeout.
+    /// All that run for longer than they may, within the filter.
     Slow(RecoveryFilter),
 }
 

@@ -18,7 +18,7 @@ const CHECKS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 pub struct Known {
     /// What each is called, in a harmless line, and its entry.
     pub rows: Vec<(String, ExpectedBlocker)>,
-    /// Entries are taken away.
+    /// The entries are taken away, not added.
     pub takes_away: bool,
     /// How many sessions meet the entries now, and how many of these block others.
     pub met: (usize, usize),
@@ -86,7 +86,7 @@ impl Known {
         Some(known)
     }
 
-    /// What is done.
+    /// [`Verb::ExpectNoMore`] where entries are taken away, else [`Verb::Expect`].
     #[must_use]
     pub fn verb(&self) -> Verb {
         if self.takes_away { Verb::ExpectNoMore } else { Verb::Expect }
@@ -107,7 +107,7 @@ impl Known {
         }
     }
 
-    /// The entries, each once.
+    /// The entries, each once, in the order of the rows.
     #[must_use]
     pub fn entries(&self) -> Vec<ExpectedBlocker> {
         let mut entries: Vec<ExpectedBlocker> = Vec::new();
@@ -119,7 +119,7 @@ impl Known {
         entries
     }
 
-    /// What is expected after it.
+    /// What is expected once these are added to it, or taken away.
     #[must_use]
     pub fn applied(&self, expected: &[ExpectedBlocker]) -> Vec<ExpectedBlocker> {
         let entries = self.entries();

@@ -19,18 +19,18 @@ const AUTOVACUUM_WORKER: &str = "autovacuum worker";
 pub struct Lack {
     /// What it may not do: `end sessions of "app"`.
     pub what: String,
-    /// The role, quoted.
+    /// The role that lacks it, in double quotes as a statement has it.
     pub role: String,
-    /// What it needs.
+    /// What would be enough for it.
     pub needs: Needs,
 }
 
-/// What a role needs.
+/// What a role needs for an action that it may not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Needs {
-    /// To be a superuser.
+    /// To be a superuser: no grant is enough.
     Superuser,
-    /// A grant.
+    /// What one grant, or another, gives.
     Grant {
         /// The statement that gives it what it lacks: `GRANT pg_read_all_stats, pg_signal_backend TO "ops"`.
         statement: String,
@@ -63,13 +63,13 @@ impl fmt::Display for Lack {
 /// Whose process it is, as far as the server's rules go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose<'a> {
-    /// A superuser's.
+    /// A superuser's session, by the name of that role.
     Superuser(&'a str),
-    /// Another role's.
+    /// Another role's session, by its name.
     Role(&'a str),
-    /// An autovacuum worker.
+    /// An autovacuum worker, which has no role.
     Autovacuum,
-    /// Another process without a role.
+    /// Another process that has no role.
     Nobody,
     /// Of which nothing is to be seen.
     Hidden,

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use super::{TargetKind, Verb};
 use crate::model::Text;
 
-/// A change of one row.
+/// A change of one row of a table.
 pub(crate) struct RowChange<'a> {
-    /// OID of its table.
+    /// `pg_class.oid` of its table.
     pub(crate) table: u32,
-    /// Whether that is locktop's own.
+    /// Whether that is of locktop's own schema.
     pub(crate) is_own: bool,
     /// What is going to be asked, in short: for the record.
     pub(crate) short: String,
@@ -37,7 +37,7 @@ impl Verb {
 /// A table as it is now.
 #[derive(Debug)]
 pub(crate) struct FoundTable {
-    /// Its schema, quoted.
+    /// Its schema, quoted as a statement needs it.
     pub(crate) schema: String,
     /// Its columns, with the OIDs of their types.
     pub(crate) columns: BTreeMap<String, u32>,
@@ -94,7 +94,7 @@ pub(crate) struct Condition {
     pub(crate) is: Is,
 }
 
-/// What is compared.
+/// How something is compared with what was seen.
 pub(crate) enum Is {
     /// An expression is this text, as it was read.
     Text(&'static str, Option<Text>),

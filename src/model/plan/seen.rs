@@ -7,12 +7,12 @@ use crate::model::backend::Backend;
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::{Text, Timestamp};
 
-/// What a session is sent.
+/// What a session is sent: a signal, by a function of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// Its query is cancelled.
+    /// SIGINT: the query that it runs is cancelled.
     Cancel,
-    /// It is ended.
+    /// SIGTERM: the session is ended.
     Terminate,
 }
 
@@ -30,7 +30,7 @@ impl Signal {
 /// A session, and the situation that it was seen in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionTarget {
-    /// Its process.
+    /// Process id of its backend.
     pub pid: i32,
     /// When it began: without that there is no identity and nothing can be asked.
     pub backend_start: Timestamp,
@@ -43,7 +43,7 @@ pub struct SessionTarget {
     /// When it began to be in the state that it is in.
     #[serde(skip_serializing_if = "Seen::is_any")]
     pub state_change: Seen<Option<Timestamp>>,
-    /// Who is behind it.
+    /// Who is behind it, as the server knows its client.
     pub client: Client,
     /// A lock that it has to hold still, in this mode.
     #[serde(serialize_with = "told", skip_serializing_if = "Option::is_none")]
@@ -64,13 +64,13 @@ impl SessionTarget {
 /// else, and the same one proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Client {
-    /// `application_name`.
+    /// `application_name`; none where the client gave none.
     pub application: Option<Text>,
     /// OID of the role that it logged in as.
     pub usesysid: Option<u32>,
     /// Its address, `[local]` for a Unix socket.
     pub address: Option<Text>,
-    /// Its port there.
+    /// `client_port`: -1 for a Unix socket; none where there is no client, or the role may not see it.
     pub port: Option<i32>,
 }
 
@@ -107,9 +107,9 @@ impl Client {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Seen<T> {
-    /// It has to be this.
+    /// The server acts only while it is this.
     Same(T),
-    /// It may have changed.
+    /// It may have changed since.
     Any,
 }
 
@@ -119,7 +119,7 @@ impl<T> Seen<T> {
     }
 }
 
-/// A lock in the record.
+/// A lock as the record has it: its tag and mode in words.
 #[expect(clippy::ref_option, reason = "serde hands a field over so")]
 fn told<S: Serializer>(held: &Option<(LockTag, LockMode)>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]

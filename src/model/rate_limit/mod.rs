@@ -9,14 +9,14 @@ pub use rows::{LimitRow, row, rows};
 /// What identifies a rate limit: its table and its key.
 pub type LimitId = TextId;
 
-/// A row of `rate_limit`.
+/// A row of `rate_limit`: what was used of one limit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RateLimit {
-    /// What is limited.
+    /// Who or what is limited: the key of the row, as text.
     pub key: Text,
     /// Requests that were let through in the window.
     pub count: Option<i64>,
-    /// When the window began.
+    /// When the present window began (`window_start`).
     pub window_start: Option<Timestamp>,
     /// How many it has room for; the published table does not say.
     pub max_requests: Option<i64>,
@@ -34,7 +34,7 @@ pub enum LimitState {
     Full,
     /// Most of it is used up.
     Near,
-    /// There is room.
+    /// Less than 80 % of it is used up.
     Open,
     /// The table does not say how many there may be, or for how long.
     Unknown,
@@ -46,7 +46,7 @@ impl LimitState {
     /// Every state, the most urgent first.
     pub const ALL: [Self; 5] = [Self::Full, Self::Near, Self::Open, Self::Unknown, Self::Over];
 
-    /// Its word.
+    /// Its word on the screens and in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl LimitState {
 }
 
 impl RateLimit {
-    /// How it is at `now`.
+    /// The state at `now`, by the server's clock.
     #[must_use]
     pub fn state(&self, now: Timestamp) -> LimitState {
         match (self.share(), self.expires_at) {

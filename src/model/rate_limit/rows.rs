@@ -7,13 +7,13 @@ use crate::model::snapshot::Snapshot;
 /// One rate limit of a snapshot, with its table and state.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitRow<'a> {
-    /// Which.
+    /// What identifies it: its table and its key.
     pub id: LimitId,
-    /// The table by name.
+    /// The table that it is in, as `schema.table`.
     pub source: &'a Text,
-    /// The row.
+    /// What was read of it.
     pub limit: &'a RateLimit,
-    /// How it is.
+    /// How much room it had at the time of the snapshot.
     pub state: LimitState,
 }
 
@@ -24,7 +24,7 @@ pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
     places.filter_map(|(table, at)| row(snapshot, table, at))
 }
 
-/// One by its place.
+/// One by the places of its table and of its row; none where there is no such row.
 #[must_use]
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<LimitRow<'_>> {
     let table = snapshot.systems.limits.get(table)?;

@@ -24,7 +24,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// One word for it.
+    /// Its word on the screens and in JSON.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -41,16 +41,16 @@ impl Standing {
 pub struct Place {
     /// Index of the server in its set.
     pub server: usize,
-    /// What it has.
+    /// What is stored under the key there.
     pub value: LockValue,
-    /// When it goes there.
+    /// When the key goes by itself there.
     pub expiry: Expiry,
 }
 
 /// A lock over all servers of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisLease {
-    /// The key.
+    /// The key's name, as bytes.
     pub key: Bytes,
     /// The value that most servers have; among equals the smallest, so that it is the same each time.
     pub holder: LockValue,
@@ -64,7 +64,7 @@ pub struct RedisLease {
     pub servers: u32,
     /// How many of them did not answer.
     pub down: u32,
-    /// What follows.
+    /// Who holds it, or why nobody does.
     pub standing: Standing,
     /// Whether the holder is the same on all its servers only as far as can be told (Redisson over several servers).
     pub uncertain: bool,
@@ -85,7 +85,7 @@ impl RedisLease {
         shown(&self.key)
     }
 
-    /// `3/5`.
+    /// How many of its servers have it: `3/5`.
     #[must_use]
     pub fn quorum_text(&self) -> String {
         format!("{}/{}", self.votes, self.servers)
@@ -120,7 +120,7 @@ impl RedisLease {
 /// A server, and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerState {
-    /// Its address, without a password.
+    /// Its address as the config has it, without a password.
     pub server: Text,
     /// Why it did not answer.
     pub error: Option<Text>,
@@ -129,7 +129,7 @@ pub struct ServerState {
 /// All locks over all servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RedisLeases {
-    /// By key, then by set.
+    /// By name of the key, then by set.
     pub rows: Vec<RedisLease>,
     /// In the order they were given, one set after the other.
     pub servers: Vec<ServerState>,
@@ -142,7 +142,7 @@ pub struct RedisLeases {
 }
 
 impl RedisLeases {
-    /// Servers that did not answer.
+    /// How many servers did not answer.
     #[must_use]
     pub fn down(&self) -> usize {
         self.servers.iter().filter(|server| server.error.is_some()).count()
@@ -180,7 +180,7 @@ pub fn merge_sets(readings: &[ServerReading], sets: &[usize]) -> RedisLeases {
     RedisLeases { rows, servers, sets: sets.to_vec(), read_at: None, cut: false }
 }
 
-/// The locks of one set.
+/// The locks of one set, by key; `first` is the place of its first server among all.
 fn locks(readings: &[ServerReading], set: usize, first: usize) -> Vec<RedisLease> {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let down = count(readings.iter().filter(|reading| reading.keys.is_err()).count());

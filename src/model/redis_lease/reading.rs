@@ -44,7 +44,7 @@ impl Expiry {
 pub enum LockValue {
     /// A string: who holds the lock says so, with something random in it.
     Text {
-        /// The value.
+        /// As it is there, or as much of it as was read.
         bytes: Bytes,
         /// False when it is longer than what was read; then nothing can be compared with it.
         whole: bool,
@@ -61,7 +61,7 @@ pub enum LockValue {
 }
 
 impl LockValue {
-    /// A whole string.
+    /// The value of a string that was read whole.
     #[must_use]
     pub fn text(bytes: &[u8]) -> Self {
         Self::Text { bytes: bytes.into(), whole: true }
@@ -114,21 +114,21 @@ fn thread(field: &[u8]) -> &[u8] {
     colon.and_then(|colon| field.get(colon + 1..)).unwrap_or(field)
 }
 
-/// A key on one server.
+/// A key that one server has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyReading {
-    /// Its name.
+    /// The key's name, as bytes.
     pub key: Bytes,
-    /// What is stored there.
+    /// What is stored under it.
     pub value: LockValue,
-    /// When it goes.
+    /// When it goes by itself.
     pub expiry: Expiry,
 }
 
 /// What one server said, or why it said nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerReading {
-    /// Its address, without a password.
+    /// Its address as the config has it, without a password.
     pub server: Text,
     /// The keys that are there, or in one line why it is not known.
     pub keys: Result<Vec<KeyReading>, Text>,

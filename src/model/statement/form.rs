@@ -9,7 +9,7 @@ pub enum Work {
     Catalog,
     /// What it is asked to: some rows or all.
     Rows,
-    /// Reads all of it.
+    /// Reads every row, and writes none.
     Reads,
     /// Reads all of it, and writes an index.
     BuildsIndex,
@@ -19,12 +19,12 @@ pub enum Work {
     MayRewrite,
     /// Makes it empty, in files of its own.
     Empties,
-    /// Copies its files.
+    /// Copies the files of its table.
     Copies,
 }
 
 impl Work {
-    /// The word for programs.
+    /// The word for it in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ pub struct Form {
     pub on_table_of_index: Option<LockMode>,
     /// The first major version that has it.
     pub since: u32,
-    /// What it does meanwhile.
+    /// What it does to the rows meanwhile, and how long that takes.
     pub work: Work,
     /// It waits for all transactions that have the table locked in a mode which conflicts with this one, whatever it has itself.
     pub waits_for: Option<LockMode>,
@@ -79,7 +79,7 @@ pub struct Form {
     pub(super) names_others: bool,
     /// What else is to be known.
     pub note: &'static str,
-    /// What would stop others less.
+    /// What does the same and stops others less; empty where nothing does.
     pub advice: &'static str,
     /// One of the form, on the tables of the tests.
     pub example: &'static str,

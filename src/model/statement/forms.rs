@@ -443,7 +443,7 @@ pub(super) static ACTIONS: &[Form] = &[
     action("REPLICA IDENTITY", "REPLICA IDENTITY", "REPLICA IDENTITY FULL"),
 ];
 
-/// An action that takes `AccessExclusive`.
+/// An action of ALTER TABLE that takes `AccessExclusive`, as most do.
 const fn action(name: &'static str, pattern: &'static str, example: &'static str) -> Form {
     form(name, pattern, &[AX], example)
 }

@@ -36,9 +36,9 @@ pub struct Statement {
 /// What a statement takes on one relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Take {
-    /// The relation.
+    /// The relation that is locked, as the statement names it.
     pub relation: Relation,
-    /// The strongest mode.
+    /// The strongest mode that the statement takes on it.
     pub mode: LockMode,
     /// Where the relation is an index: what is taken on its table.
     pub on_table_of_index: Option<LockMode>,

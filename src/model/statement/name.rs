@@ -9,7 +9,7 @@ use super::token::Token;
 pub struct Relation {
     /// None where the search path decides.
     pub schema: Option<String>,
-    /// Without the schema.
+    /// The relation alone, without its schema.
     pub name: String,
 }
 

@@ -156,7 +156,7 @@ fn name(tokens: &[Token<'_>]) -> Option<usize> {
     relation(tokens, false).map(|(_, used)| used)
 }
 
-/// `[ONLY] name [*]`
+/// A relation as most commands name one, `[ONLY] name [*]`, and how many tokens that is.
 fn one(tokens: &[Token<'_>], columns: bool) -> Option<(Relation, usize)> {
     let is_only = tokens.first()?.is("ONLY");
     let rest = tokens.get(usize::from(is_only)..)?;

@@ -14,16 +14,16 @@ pub(super) enum Verb {
     Merge,
 }
 
-/// The relations of a query.
+/// The relations that a query takes locks on.
 #[derive(Debug, Default)]
 pub(super) struct Query {
-    /// None where it is none.
+    /// What it does first; none where the tokens are no query.
     pub(super) verb: Option<Verb>,
     /// In the order in which they stand there; one more than once where it is named more than once.
     pub(super) takes: Vec<(Relation, LockMode)>,
     /// Whether it locks rows, as with FOR UPDATE.
     pub(super) locks_rows: bool,
-    /// Whether all parentheses are closed.
+    /// Whether every parenthesis is closed: else the query was cut.
     pub(super) is_whole: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Query {
 struct Scope {
     /// Whether a statement may begin here.
     begins: bool,
-    /// In the list behind WITH.
+    /// In the list of queries behind WITH.
     with: bool,
     verb: Option<Verb>,
     /// In a list of relations, and whether one comes next.
@@ -77,7 +77,7 @@ pub(super) fn begins(token: &Token<'_>) -> bool {
     token.is_any(&["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"])
 }
 
-/// Reads a query.
+/// Which relations a query reads, changes or locks rows of, by its tokens.
 pub(super) fn query(tokens: &[Token<'_>]) -> Query {
     let mut reader = Reader {
         tokens,

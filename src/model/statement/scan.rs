@@ -30,7 +30,7 @@ pub fn quoted(text: &str) -> usize {
     text.len()
 }
 
-/// `$tag$` at the beginning.
+/// `$tag$` at the beginning of a text, with both its dollars; none where that is no such tag.
 #[must_use]
 pub fn dollar_tag(text: &str) -> Option<&str> {
     let is_name = |character: char| character.is_alphanumeric() || character == '_' || !character.is_ascii();
@@ -41,7 +41,7 @@ pub fn dollar_tag(text: &str) -> Option<&str> {
     (is_closed && !begins_with_digit).then(|| text.get(..=end)).flatten()
 }
 
-/// A string in dollars.
+/// A string in dollars, to the end of the tag that closes it.
 #[must_use]
 pub fn dollar_quoted(text: &str) -> usize {
     let Some(tag) = dollar_tag(text) else { return 1 };

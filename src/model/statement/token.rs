@@ -2,27 +2,27 @@
 
 use super::scan;
 
-/// What a token is.
+/// What a piece of a statement is, as far as forms ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A key word, or a name without quotes.
     Word,
-    /// A name in quotes.
+    /// A name in double quotes.
     Quoted,
     /// A string, in whatever quotes, or a name in `U&"…"`, which is not decoded.
     Text,
-    /// A number, or a parameter.
+    /// A number, or a parameter such as `$1`.
     Number,
-    /// One character of anything else.
+    /// One character of anything else: `(`, `,`, `=`.
     Sign,
 }
 
 /// A piece of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// Whether it is a word, a name, a value or a sign.
     pub kind: Kind,
-    /// As it was written.
+    /// As it was written, with its quotes.
     pub text: &'a str,
 }
 
@@ -39,7 +39,7 @@ impl Token<'_> {
         words.iter().any(|word| self.is(word))
     }
 
-    /// Whether it is this sign.
+    /// Whether it is the sign with this character.
     #[must_use]
     pub fn sign(&self, sign: char) -> bool {
         self.kind == Kind::Sign && self.text.starts_with(sign)
@@ -59,7 +59,7 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a text.
+/// The tokens of a text, without spaces and comments.
 #[must_use]
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();

@@ -8,23 +8,23 @@ use crate::model::{Text, Timestamp};
 /// A task, or one of several executions of it that run at once, or a key that somebody holds for nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRow {
-    /// Which task.
+    /// The task that the row is of, also where it has no schedule.
     pub task: TaskId,
     /// The execution, where the log has several running ones of this task and this is not the newest.
     pub again: Option<i64>,
-    /// Index in the snapshot's sets.
+    /// Index of its tables in [`Snapshot::task_sets`].
     pub set: usize,
     /// Index in the set's schedules; none where there is no such schedule.
     pub schedule: Option<usize>,
     /// Index in the set's executions, of the one that runs.
     pub execution: Option<usize>,
-    /// How it is.
+    /// What is shown: of a task that runs the state of its execution.
     pub state: TaskState,
     /// What is seen of the key of its execution.
     pub key: KeyState,
     /// Seconds until it counts as an orphan, while its key is free for less than the grace.
     pub orphan_in: Option<f64>,
-    /// How its last executions ended.
+    /// How many of its last executions failed in a row.
     pub streak: Streak,
     /// The state of the schedule alone; none without one.
     pub schedule_state: Option<TaskState>,
@@ -32,7 +32,7 @@ pub struct TaskRow {
     pub tag: Option<LockTag>,
     /// The process that holds it; none also for a prepared transaction.
     pub holder: Option<i32>,
-    /// Whether the key is held.
+    /// Whether somebody holds the lock on its key.
     pub held: bool,
     /// How long a run may take, in seconds.
     pub limit: f64,
@@ -41,13 +41,13 @@ pub struct TaskRow {
 }
 
 impl TaskRow {
-    /// Its set.
+    /// The tables that it is of; none in another snapshot that lacks them.
     #[must_use]
     pub fn set<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a TaskSet> {
         snapshot.task_sets.get(self.set)
     }
 
-    /// Its schedule.
+    /// The row of the schedule; none for a key without a task.
     #[must_use]
     pub fn schedule<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Schedule> {
         self.set(snapshot)?.tasks.rows.get(self.schedule?)
@@ -59,7 +59,7 @@ impl TaskRow {
         self.set(snapshot)?.executions.rows.get(self.streak.last?)
     }
 
-    /// Its running execution.
+    /// The row of the execution that runs; none where none does.
     #[must_use]
     pub fn execution<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Execution> {
         self.set(snapshot)?.executions.rows.get(self.execution?)
@@ -92,7 +92,7 @@ impl TaskRow {
 pub struct Counts([u32; TaskState::ALL.len()]);
 
 impl Counts {
-    /// Rows in this state.
+    /// How many rows are in a state.
     #[must_use]
     pub fn of(&self, state: TaskState) -> u32 {
         let place = TaskState::ALL.iter().position(|other| *other == state);
@@ -110,14 +110,14 @@ impl Counts {
 /// Every task of a snapshot with its state, in the order of the tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
-    /// The rows.
+    /// A row for each task, and for each further execution and leaked key, in the order of the tables.
     pub rows: Vec<TaskRow>,
     /// How many there are of each.
     pub counts: Counts,
 }
 
 impl Board {
-    /// Puts a board together.
+    /// Counts the states of rows that are in their order.
     #[must_use]
     pub fn of(rows: Vec<TaskRow>) -> Self {
         let mut counts = Counts::default();

@@ -12,7 +12,7 @@ use crate::model::snapshot::Snapshot;
 /// What is seen of the key of an execution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KeySeen {
-    /// What it is.
+    /// Whether it is held, and by whom, or free.
     pub(super) key: KeyState,
     /// Since when it has been seen free.
     pub(super) since: Option<Timestamp>,

@@ -27,7 +27,7 @@ impl TaskKey {
         if id >= 0 && id <= LARGEST_ID { Some(Self::Own(id)) } else { None }
     }
 
-    /// The number that is locked.
+    /// The number that `pg_advisory_lock(bigint)` is called with.
     #[must_use]
     pub const fn number(self) -> i64 {
         match self {

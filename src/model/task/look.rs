@@ -13,7 +13,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 
 impl Watch {
-    /// Looks at the next snapshot.
+    /// Judges the tasks of the next snapshot, and remembers which keys are free or leaked in it.
     #[must_use]
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
         let epoch = snapshot.server().map(Epoch::of);

@@ -15,26 +15,26 @@ use crate::model::{Text, Timestamp};
 pub struct TaskId {
     /// OID of the table of schedules.
     pub table: u32,
-    /// Its id.
+    /// `id` of its row there.
     pub id: i64,
 }
 
-/// A row of `scheduled_tasks`.
+/// A row of `scheduled_tasks`: what is started when.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schedule {
-    /// Its id.
+    /// The primary key of the row (`id`).
     pub id: i64,
-    /// `task_name`.
+    /// `task_name`: what people call it.
     pub name: Option<Text>,
-    /// `task_type`.
+    /// `task_type`: which workers take it.
     pub kind: Option<Text>,
-    /// `schedule_cron`.
+    /// `schedule_cron`: when it is due again, as a line of cron.
     pub cron: Option<Text>,
     /// `is_enabled`; NULL there counts as false, since no worker takes such a task. None without the column.
     pub enabled: Option<bool>,
-    /// When it last began.
+    /// When its last execution began (`last_run_at`).
     pub last_run_at: Option<Timestamp>,
-    /// When it is due.
+    /// When it is due (`next_run_at`).
     pub next_run_at: Option<Timestamp>,
     /// The higher, the sooner it is taken.
     pub priority: Option<i64>,
@@ -48,34 +48,34 @@ pub struct Schedule {
     pub key: Option<i64>,
 }
 
-/// A row of `task_execution_log`.
+/// A row of `task_execution_log`: one run of a task.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Execution {
-    /// Its id.
+    /// The primary key of the row (`id`).
     pub id: i64,
-    /// The task.
+    /// The task that it is a run of (`task_id`).
     pub task_id: i64,
-    /// Who runs or ran it.
+    /// Who runs or ran it (`worker_id`), as it calls itself.
     pub worker: Option<Text>,
     /// `running`, `completed`, `failed`, or whatever stands there.
     pub status: Option<Text>,
-    /// When it began.
+    /// When the run began (`started_at`).
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the run ended (`completed_at`); none while it runs.
     pub completed_at: Option<Timestamp>,
     /// What went wrong; cut at 500 characters.
     pub error: Option<Text>,
     /// The key that its session holds meanwhile.
     pub lock_id: Option<i64>,
-    /// Process id of that session.
+    /// Process id of that session; none where the log has no such column.
     pub backend_pid: Option<i32>,
-    /// When that session began.
+    /// `backend_start` of that session; none where the log has no such column.
     pub backend_start: Option<Timestamp>,
-    /// Which attempt this is.
+    /// Which attempt this is; none where the log has no such column.
     pub attempt: Option<i64>,
     /// The worker's last sign of life.
     pub heartbeat_at: Option<Timestamp>,
-    /// Who recovered it.
+    /// Who closed the row for a worker that was gone; none where its worker did.
     pub recovered_by: Option<Text>,
 }
 
@@ -90,12 +90,12 @@ impl Execution {
 /// What is locked for a task, or an item of the queue: `task_key` and `queue_key` of the config's `[tables]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum KeyRule {
-    /// The config does not say.
+    /// The config does not say what is locked.
     #[default]
     Unsaid,
-    /// The id of the row.
+    /// The `id` of the row.
     Id,
-    /// The number in `lock_id`.
+    /// The number in its column `lock_id`.
     LockId,
     /// What this SQL expression over the row gives.
     Expression(Text),
@@ -114,16 +114,16 @@ impl KeyRule {
     }
 }
 
-/// Which tables belong together.
+/// A table of schedules and the log beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskTables {
     /// OID of the table of schedules; 0 where there is none.
     pub table: u32,
-    /// OID of the log.
+    /// OID of the log; none where there is no log.
     pub log: Option<u32>,
     /// The table of schedules by name.
     pub schedules: Text,
-    /// The log by name.
+    /// The log as `schema.table`; none where there is no log.
     pub executions: Option<Text>,
     /// Whether a task is locked by a key of its own namespace (locktop's own tables), not by its raw id.
     pub own_keys: bool,
@@ -133,16 +133,16 @@ pub struct TaskTables {
     pub has_function: bool,
     /// Whose the table of schedules is.
     pub owner: Owner,
-    /// How large the log is.
+    /// Rows and bytes of the log, by the planner's statistics.
     pub growth: Growth,
 }
 
 /// A pair of tables and what was read of them.
 #[derive(Debug, Clone, Default)]
 pub struct TaskSet {
-    /// Where it is from.
+    /// The tables that the rows are from.
     pub tables: Arc<TaskTables>,
-    /// The schedules, by id.
+    /// The schedules that were read, in the order of their ids.
     pub tasks: Section<Schedule>,
     /// The running executions, and the last few of each task, newest first.
     pub executions: Section<Execution>,
@@ -155,7 +155,7 @@ pub struct TaskSet {
 }
 
 impl TaskSet {
-    /// Puts a set together.
+    /// Puts what was read of two tables together; nothing is cut yet.
     #[must_use]
     pub fn new(tables: Arc<TaskTables>, tasks: Section<Schedule>, executions: Section<Execution>) -> Self {
         let places = (0u32..).zip(tasks.rows.iter());
@@ -177,7 +177,7 @@ impl TaskSet {
         self.by_id.get(&id).map(|at| *at as usize)
     }
 
-    /// The schedule with this id.
+    /// The schedule with this id; none where it was not read.
     #[must_use]
     pub fn task(&self, id: i64) -> Option<&Schedule> {
         self.tasks.rows.get(self.place(id)?)

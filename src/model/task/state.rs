@@ -28,13 +28,13 @@ pub enum TaskState {
     Unknown,
     /// Runs in the log, and somebody holds its key whom nothing ties to its worker.
     MaybeRunning,
-    /// Runs.
+    /// Runs in the log, and its worker's session holds its key, or it began a moment ago.
     Running,
-    /// Due since a moment ago.
+    /// Due, and not for longer than a worker should need.
     Due,
-    /// Not due.
+    /// Not due yet, and nothing runs.
     Idle,
-    /// Switched off.
+    /// Switched off: no worker takes it (`is_enabled`).
     Disabled,
 }
 
@@ -109,7 +109,7 @@ impl TaskState {
 pub enum KeyState {
     /// Nothing: its number is not known, or the locks could not be read.
     Unseen,
-    /// Nobody holds it.
+    /// Nobody holds the number that the key should be.
     Free {
         /// For so many seconds, as far as that is known.
         seconds: f64,
@@ -146,11 +146,11 @@ pub enum Proof {
 pub struct Evidence {
     /// A standby: nobody there holds the keys of the primary.
     pub standby: bool,
-    /// The key.
+    /// What is seen of the key of the execution.
     pub key: KeyState,
-    /// How long it has run.
+    /// How long it has run; none where its start is not known.
     pub age: Option<f64>,
-    /// How long it may.
+    /// How long a run may take, by its row or `[thresholds] task_timeout`.
     pub limit: f64,
     /// How long a key must have been free.
     pub grace: f64,

@@ -41,7 +41,7 @@ impl Streaks {
         Self(streaks)
     }
 
-    /// That of one task.
+    /// How often one task has failed in a row; 0 where nothing of it was read.
     pub(super) fn of_task(&self, id: i64) -> Streak {
         self.0.get(&id).copied().unwrap_or_default()
     }

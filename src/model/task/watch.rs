@@ -28,11 +28,11 @@ pub(crate) struct Seen {
     pub(crate) start: Option<Timestamp>,
     /// Something tied it to the worker.
     pub(crate) tied: bool,
-    /// It has ended since.
+    /// The session has ended since.
     pub(crate) ended: bool,
 }
 
-/// What must stay the same.
+/// What must stay the same for anything seen before to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Epoch {
     pub(crate) own_pid: i32,

@@ -47,7 +47,7 @@ pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
     }
 }
 
-/// `key 2`
+/// The key with its number, `key 2`; `its key` where the number is not known.
 fn key(row: &TaskRow) -> String {
     match row.tag.and_then(|tag| tag.advisory_key()) {
         Some(LockKey::Bigint(number)) => format!("key {number}"),

@@ -61,7 +61,7 @@ impl<'a> Scene<'a> {
         statement::first(self.backend(party)?.query.as_deref()?, STATEMENT)
     }
 
-    /// `accounts`, `"Prisma Migrate"`.
+    /// What is locked, within a sentence: `accounts`, `"Prisma Migrate"`; what `party` runs may tell its name.
     fn target(self, tag: &LockTag, party: Party) -> String {
         words::quoted(self.snapshot, &self.view.lock_names, tag, self.backend(party))
     }

@@ -123,7 +123,7 @@ fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
     vec![format!("It {does} {what}: {why}.")]
 }
 
-/// Only what the row says.
+/// Of all other locks: what is asked for, and who has it.
 fn plain(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let what = wait.scene.target(&wait.queue.tag, wait.waiter.party);
     let mut said = vec![format!("It asks for {} on {what}.", wait.waiter.mode.short())];

@@ -31,7 +31,7 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
     said
 }
 
-/// What it takes.
+/// What the waiter asks for, and by which statement where that is known.
 fn needs(wait: &Wait<'_>, table: &str) -> String {
     let need = wait.waiter.mode;
     match wait.statement.as_ref().filter(|statement| statement.mode_on(table) == Some(need)) {

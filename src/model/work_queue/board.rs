@@ -14,33 +14,33 @@ use crate::model::{Text, Timestamp, namespace};
 /// An item this young may have been taken after the sessions were read.
 const YOUNG: f64 = 2.0;
 
-/// An item.
+/// An item of a queue, with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemRow {
-    /// Which.
+    /// What identifies it: its table and its id there.
     pub id: ItemId,
-    /// Index in the snapshot's tables.
+    /// Index of its table in `Snapshot::systems.items`.
     pub table: usize,
     /// Index among the rows of that table.
     pub at: usize,
-    /// How it is.
+    /// Whether it is worked on, waits or is over.
     pub state: ItemState,
     /// The process that works on it, where that is known.
     pub pid: Option<i32>,
-    /// The lock on its key.
+    /// The lock on its key; none where no key of it is known.
     pub tag: Option<LockTag>,
     /// How long it may be worked on, in seconds.
     pub limit: f64,
 }
 
 impl ItemRow {
-    /// The row itself.
+    /// What was read of it; none in another snapshot that lacks it.
     #[must_use]
     pub fn item<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Item> {
         snapshot.systems.items.get(self.table)?.section.rows.get(self.at)
     }
 
-    /// The table by name.
+    /// The table that it is in, as `schema.table`; none in another snapshot that lacks it.
     #[must_use]
     pub fn source<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Text> {
         snapshot.systems.items.get(self.table).map(|table| &table.source.name)
@@ -91,9 +91,9 @@ impl ItemRow {
 /// A number of items, and whether there are more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// How many were counted.
+    /// As many as were counted.
     pub count: u64,
-    /// There are more.
+    /// There are more than that.
     pub is_more: bool,
 }
 
@@ -108,15 +108,15 @@ impl std::fmt::Display for Count {
 /// How many items there are in all tables, as far as they were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
-    /// Nobody has them.
+    /// Those of status `pending`: nobody has them.
     pub pending: Count,
-    /// Somebody works on them.
+    /// Those of status `processing`: somebody has them.
     pub processing: Count,
-    /// Done.
+    /// Those of status `completed`, which nobody takes again.
     pub completed: Count,
-    /// Set aside.
+    /// Those of status `failed`: set aside after their last attempt.
     pub failed: Count,
-    /// Of any other status.
+    /// Those of any other status.
     pub other: Count,
     /// Since when the oldest pending one waits: it came in or was due then.
     pub oldest_pending_at: Option<Timestamp>,
@@ -166,14 +166,14 @@ impl Depth {
 /// Every item that was read with its state, in the order of the tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
-    /// The rows.
+    /// The items that were read, table by table.
     pub rows: Vec<ItemRow>,
     /// How many there are in all.
     pub depth: Depth,
 }
 
 impl Board {
-    /// The items of a snapshot.
+    /// Judges the items of a snapshot.
     #[must_use]
     pub fn of(snapshot: &Snapshot, thresholds: &Thresholds) -> Self {
         let depth = Depth::of(snapshot.systems.counts.iter());

@@ -5,9 +5,9 @@ use crate::model::{Text, Timestamp};
 /// What identifies an item: the table it is in, and its id there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemId {
-    /// OID of the table.
+    /// OID of the table, which may be one of several.
     pub table: u32,
-    /// Its id.
+    /// `id` of its row there.
     pub id: i64,
 }
 
@@ -16,7 +16,7 @@ pub struct ItemId {
 pub struct StateCount {
     /// `pending`, `processing`, `completed`, `failed`, or whatever stands there.
     pub status: Option<Text>,
-    /// How many were counted.
+    /// How many rows were counted.
     pub count: u64,
     /// There are more, which nobody counted.
     pub is_more: bool,
@@ -26,30 +26,30 @@ pub struct StateCount {
     pub last_minute: Option<u64>,
 }
 
-/// A row of `task_queue`.
+/// A row of `task_queue`: work that is done once.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Item {
-    /// Its id.
+    /// The primary key of the row (`id`).
     pub id: i64,
-    /// `task_name`.
+    /// `task_name`: which kind of work it is.
     pub name: Option<Text>,
     /// `pending`, `processing`, `completed`, `failed`, or whatever stands there.
     pub status: Option<Text>,
     /// Who has it or had it last.
     pub worker: Option<Text>,
-    /// When it came in.
+    /// When it was added (`created_at`).
     pub created_at: Option<Timestamp>,
-    /// When its worker took it.
+    /// When its worker took it (`started_at`).
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When it was completed or set aside (`completed_at`).
     pub completed_at: Option<Timestamp>,
-    /// How often it was taken.
+    /// How often it was taken so far.
     pub attempt: Option<i64>,
-    /// How often it may be.
+    /// How often it may be taken.
     pub max_attempts: Option<i64>,
     /// Process id of the session that took it.
     pub backend_pid: Option<i32>,
-    /// When that session began.
+    /// `backend_start` of that session, which tells it from a later one.
     pub backend_start: Option<Timestamp>,
     /// The worker's last sign of life.
     pub heartbeat_at: Option<Timestamp>,
@@ -89,11 +89,11 @@ pub enum ItemState {
     Settling,
     /// Being worked on, as the table has it, and somebody holds its key whom nothing ties to its worker.
     MaybeRunning,
-    /// Being worked on.
+    /// Being worked on, by somebody who is there and for no longer than it may be.
     Running,
-    /// Set aside.
+    /// Set aside after its last attempt, or by hand: nobody takes it.
     Failed,
-    /// Nobody has it.
+    /// Nobody has it, and the next free worker may take it.
     Pending,
     /// Nobody has it, and nobody takes it yet: it is tried again later, or was added for later.
     Resting,

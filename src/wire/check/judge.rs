@@ -10,18 +10,18 @@ use crate::model::view::View;
 /// What a monitoring system is told, by its exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// 0.
+    /// Exit status 0: nothing raises an alert.
     Ok,
-    /// 1.
+    /// Exit status 1: a check is outside of its range for warnings.
     Warning,
-    /// 2.
+    /// Exit status 2: a check is outside of its range for criticals.
     Critical,
-    /// 3: it is not known.
+    /// Exit status 3: something that was asked for is not known.
     Unknown,
 }
 
 impl Status {
-    /// The exit status.
+    /// The exit status of monitoring plugins, 0 to 3.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -32,7 +32,7 @@ impl Status {
         }
     }
 
-    /// Its word.
+    /// Its word in the output, in capitals.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,13 +57,13 @@ impl Status {
 /// Ranges of the command line, by the name of the check, and which checks are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// `--warning`.
+    /// `--warning`: ranges in place of the usual ones.
     pub warning: BTreeMap<String, Range>,
-    /// `--critical`.
+    /// `--critical`: ranges in place of the usual ones.
     pub critical: BTreeMap<String, Range>,
     /// These alone; all where it is empty.
     pub only: Vec<String>,
-    /// Not these.
+    /// `--not`: checks that are left out.
     pub not: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct Limits {
 const CONNECT: &str = "connect";
 const BLOCKED_SECONDS: &str = "blocked_seconds";
 
-/// Every name that there is.
+/// The names of all checks, in the order of the manual.
 pub fn names() -> impl Iterator<Item = &'static str> {
     [CONNECT].into_iter().chain(MEASURES.iter().map(|measure| measure.name)).chain([BLOCKED_SECONDS])
 }
@@ -79,17 +79,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// A check and what came of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// Its name.
+    /// Name of the check, as [`names`] has it.
     pub name: &'static str,
-    /// Its unit.
+    /// `s`, `%`, `c` for a counter, or nothing: the units of performance data.
     pub unit: &'static str,
     /// The number; none where it is not known.
     pub value: Option<f64>,
-    /// What it came to.
+    /// What it comes to by its ranges.
     pub status: Status,
-    /// From when on it warns.
+    /// The range outside of which it warns; none: it never does.
     pub warning: Option<Range>,
-    /// From when on it is critical.
+    /// The range outside of which it is critical; none: it never is.
     pub critical: Option<Range>,
     /// Who it is, or why it is not known; one line.
     pub about: String,
@@ -98,11 +98,11 @@ pub struct Judged {
 /// All checks, the worst first, else in the order of the manual.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// What there is to tell.
+    /// What came of each check, the worst first.
     pub checks: Vec<Judged>,
     /// The places that were asked for.
     pub server: String,
-    /// The database.
+    /// The database that was asked for, for labels; empty where none is known.
     pub database: String,
 }
 

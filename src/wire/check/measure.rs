@@ -25,10 +25,10 @@ pub enum Value {
     Absent,
 }
 
-/// Something that can be checked.
+/// Something that can be checked at one look.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
-    /// Its name: `[a-z_]+`.
+    /// Its name on the command line and in the output: `[a-z_]+`.
     pub name: &'static str,
     /// `s`, `%`, `c` for a counter, or nothing.
     pub unit: &'static str,
@@ -36,7 +36,7 @@ pub struct Measure {
     pub warning: Option<Range>,
     /// From when on it is critical.
     pub critical: Option<Range>,
-    /// Reads it in a look.
+    /// Reads the number in a look and its snapshot.
     pub read: fn(&View, &Snapshot) -> Value,
 }
 

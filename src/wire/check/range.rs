@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A range.
+/// An alert range, from its start to its end, both of which are within it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     start: f64,

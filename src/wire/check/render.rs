@@ -6,7 +6,7 @@ use super::judge::{Judged, Report, Status};
 use super::range::number;
 use crate::text;
 
-/// Whose words.
+/// The monitoring system whose words a report is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckFormat {
     /// Nagios, Icinga, Naemon, Sensu: a plugin's output with performance data.

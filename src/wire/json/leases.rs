@@ -7,7 +7,7 @@ use crate::model::lease::LeaseState;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 
-/// A lease.
+/// A lease, with the keys of `leases`.
 #[derive(Debug, Serialize)]
 pub(super) struct Lease<'a> {
     source: &'a str,

@@ -18,7 +18,7 @@ pub(super) struct LockWaits<'a> {
     counted: Vec<Counted<'a>>,
 }
 
-/// What is locked.
+/// What was waited for, flattened into the waits for it.
 #[derive(Debug, Serialize)]
 struct Locked<'a> {
     name: String,
@@ -30,7 +30,7 @@ struct Locked<'a> {
     key: Option<Key>,
 }
 
-/// Waits that locktop saw.
+/// Waits that locktop saw, by lock.
 #[derive(Debug, Serialize)]
 struct Watched<'a> {
     #[serde(flatten)]

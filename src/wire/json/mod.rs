@@ -39,7 +39,7 @@ use rows::Time;
 /// Queue edges that are written; there may be the square of the waiters.
 const QUEUE_EDGES: usize = 50_000;
 
-/// The whole document.
+/// What `locktop snapshot --format json` prints.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     format: u32,
@@ -69,7 +69,7 @@ struct Document<'a> {
     sections: BTreeMap<&'static str, SectionState<'a>>,
 }
 
-/// How a section is.
+/// When a section was read, and why it could not be read again.
 #[derive(Debug, Serialize)]
 struct SectionState<'a> {
     taken_at: Option<Time>,

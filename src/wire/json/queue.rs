@@ -96,7 +96,7 @@ pub(super) fn items<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Item<'a>> {
     .collect()
 }
 
-/// A rate limit.
+/// A rate limit, with the keys of `rate_limits`.
 #[derive(Debug, Serialize)]
 pub(super) struct Limit<'a> {
     table: &'a str,

@@ -7,7 +7,7 @@ use super::rows::{Key, Time};
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{AlsoEnded, Planned, Reason, RecoveryPlan, RecoveryResult, Step};
 
-/// The whole document.
+/// What `locktop recover --format json` prints.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     format: u32,
@@ -51,7 +51,7 @@ struct Also<'a> {
     effect: &'a str,
 }
 
-/// What came of one.
+/// What came of recovering one execution.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     id: i64,

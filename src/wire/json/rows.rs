@@ -79,7 +79,7 @@ pub(super) struct BackendRow<'a> {
     query_id: Option<i64>,
     query_id_text: Option<String>,
     query: Option<&'a str>,
-    /// Sentences, where it waits.
+    /// Why it waits, a sentence each; empty where it does not wait.
     pub(super) why: Vec<String>,
 }
 
@@ -283,7 +283,7 @@ pub(super) fn exact(number: i64) -> String {
     number.to_string()
 }
 
-/// An advisory key.
+/// An advisory key: a bigint, or two integers.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Key {

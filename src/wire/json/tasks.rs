@@ -10,7 +10,7 @@ use crate::model::task::{TaskId, TaskRow, TaskSet, evidence};
 use crate::model::view::View;
 use crate::model::{Text, Timestamp};
 
-/// A schedule.
+/// A schedule, with the keys of `tasks`.
 #[derive(Debug, Serialize)]
 pub(super) struct Task<'a> {
     table: &'a str,
@@ -31,7 +31,7 @@ pub(super) struct Task<'a> {
     state: &'static str,
 }
 
-/// An execution.
+/// An execution, with the keys of `executions`.
 #[derive(Debug, Serialize)]
 pub(super) struct Execution<'a> {
     table: Option<&'a str>,
@@ -54,7 +54,7 @@ pub(super) struct Execution<'a> {
     maybe: Option<&'static str>,
     /// Seconds until it is an orphan, if nothing is heard of it; none where nothing is counted down.
     orphan_in: Option<f64>,
-    /// Why it has that state.
+    /// Who holds its key, and what that proves; none where it is not running in the log.
     evidence: Option<String>,
 }
 

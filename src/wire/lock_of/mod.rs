@@ -18,7 +18,7 @@ use crate::model::view::View;
 /// A look at a server, and what its catalogs have of the relations.
 #[derive(Debug)]
 pub struct Now {
-    /// The look.
+    /// The look by which it is told who is in the way.
     pub view: Arc<View>,
     /// The server, its database: as people call it.
     pub target: String,
@@ -29,7 +29,7 @@ pub struct Now {
 /// What was asked, and what is known of it.
 #[derive(Debug)]
 pub struct Report {
-    /// The statements, in their order.
+    /// The statements in their order, each as it was understood, or why it was not.
     pub statements: Vec<Result<Statement, Unknown>>,
     /// None where no server was asked.
     pub now: Option<Now>,
@@ -40,7 +40,7 @@ pub struct Report {
 pub enum Verdict {
     /// Nobody is in the way, or no server was asked.
     Free,
-    /// It would wait.
+    /// Somebody is in the way: it would wait.
     Waits,
     /// A statement, or a relation, is not known.
     Unknown,

@@ -30,7 +30,7 @@ impl Page {
     }
 }
 
-/// The report.
+/// The report for people, with its last end of line.
 #[must_use]
 pub fn text(report: &Report, width: Option<usize>) -> String {
     let mut page = Page { lines: Vec::new(), width };

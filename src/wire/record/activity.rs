@@ -67,7 +67,6 @@ codes! {
 }
 
 columns! {
-    /// `pg_stat_activity`.
     Backends of Backend {
         1 pid: i32,
         2 backend_start: Option<Timestamp>,
@@ -91,7 +90,6 @@ columns! {
         20 query_id: Option<i64>,
         21 query: Option<Text>,
     }
-    /// `pg_locks`.
     Locks of Lock {
         1 tag: LockTag,
         2 mode: LockMode,
@@ -113,12 +111,10 @@ columns! {
         9 objid: Option<u32>,
         10 objsubid: Option<u16>,
     }
-    /// Virtual transactions.
     Virtuals of VirtualTransaction {
         1 proc_number: i32,
         2 local_xid: u32,
     }
-    /// `pg_prepared_xacts`.
     PreparedRows of Prepared {
         1 transaction: u32,
         2 gid: Text,

@@ -7,7 +7,6 @@ use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
 
 columns! {
-    /// Jobs.
     Jobs of Job {
         1 id: Text,
         2 state: Text,
@@ -31,7 +30,6 @@ columns! {
         20 concurrency_key: Option<Text>,
         21 stuck: Option<Text>,
     }
-    /// Workers.
     Workers of Worker {
         1 id: Text,
         2 name: Option<Text>,
@@ -48,7 +46,6 @@ columns! {
         13 key: Option<LockKey>,
         14 backend_pid: Option<i32>,
     }
-    /// Jobs, counted.
     Depths of Depth {
         1 queue: Option<Text>,
         2 state: Text,
@@ -61,7 +58,6 @@ columns! {
         1 queue: Text,
         2 since: Option<Timestamp>,
     }
-    /// Leases.
     AdapterLeases of AdapterLease {
         1 id: Text,
         2 owner: Option<Text>,
@@ -71,7 +67,6 @@ columns! {
         6 expires_at: Option<Timestamp>,
         7 is_held: Option<bool>,
     }
-    /// Schedules.
     AdapterSchedules of AdapterSchedule {
         1 id: Text,
         2 name: Option<Text>,
@@ -84,17 +79,11 @@ columns! {
 }
 
 lists! {
-    /// Rows of several installations.
     JobLists of Job;
-    /// As above.
     WorkerLists of Worker;
-    /// As above.
     DepthLists of Depth;
-    /// As above.
     PausedLists of Paused;
-    /// As above.
     AdapterLeaseLists of AdapterLease;
-    /// As above.
     AdapterScheduleLists of AdapterSchedule;
 }
 

@@ -91,23 +91,17 @@ columns! {
 }
 
 lists! {
-    /// Rows of several installations.
     PairLists of Pair;
-    /// As above.
     SettingLists of Setting;
-    /// As above.
     AlternativeLists of Alternative;
-    /// As above.
     PartLists of PartState;
 }
 
-/// See [`Pairs`].
 pub(super) struct Pair {
     key: Text,
     value: Text,
 }
 
-/// See [`Evidences`].
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct FlatEvidence {
     has_key: bool,
@@ -121,7 +115,6 @@ pub(super) struct FlatEvidence {
     leads_by_lease: bool,
 }
 
-/// See [`Alternatives`].
 pub(super) struct Alternative {
     part: Text,
     number: u32,
@@ -139,7 +132,6 @@ pub(super) struct PartState {
     jobs: Vec<Job>,
 }
 
-/// See [`Installations`].
 pub(super) struct Flat {
     name: Text,
     title: Text,
@@ -163,14 +155,12 @@ pub(super) struct Flat {
     is_alone: bool,
 }
 
-/// See [`JobFrees`].
 pub(super) struct Free {
     id: u64,
     started_at: Option<Timestamp>,
     since: Timestamp,
 }
 
-/// See [`JobEpochs`].
 pub(super) struct Epoch {
     own_pid: i32,
     started_at: Option<Timestamp>,

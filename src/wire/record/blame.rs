@@ -22,7 +22,6 @@ codes! {
 }
 
 columns! {
-    /// What was waited.
     SumColumns of Sums {
         1 seconds: f64,
         2 variance: f64,
@@ -88,7 +87,6 @@ columns! {
         11 before_longest: Option<f64>,
         12 before_seconds: f64,
     }
-    /// Episodes that begin.
     Beguns of Begun {
         1 episode: u64,
         2 pid: i32,
@@ -119,9 +117,7 @@ columns! {
 }
 
 lists! {
-    /// Minutes, of several.
     BlameMinuteLists of BlameMinute;
-    /// Statements, of several.
     RanLists of Ran;
 }
 

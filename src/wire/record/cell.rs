@@ -8,7 +8,7 @@ use crate::model::{Text, Timestamp};
 
 /// A value that has a column.
 pub(super) trait Cell: Sized {
-    /// Its column.
+    /// The message that the values of all rows are in.
     type Column: Column<Self>;
 }
 
@@ -16,7 +16,7 @@ pub(super) trait Cell: Sized {
 pub(super) trait Column<T>: prost::Message + Default {
     /// So many values will be appended.
     fn reserve(&mut self, _rows: usize) {}
-    /// Appends a value.
+    /// Appends the value of the next row.
     fn push(&mut self, value: &T, strings: &mut Strings);
     /// Appends the values of some rows. A row type does so field by field: of ten thousand locks with sixteen columns one column is
     /// written to at a time.
@@ -30,7 +30,7 @@ pub(super) trait Column<T>: prost::Message + Default {
     }
     /// The value of a row; what "not known" is for its type where the column does not go as far.
     fn get(&self, at: usize, strings: &Decoded) -> T;
-    /// Rows in it.
+    /// Rows for which there is a value; fewer than there are rows where the last are not known.
     fn rows(&self) -> usize;
 }
 
@@ -501,9 +501,9 @@ pub(super) use {codes, columns, lists};
 
 /// A word with a number.
 pub(super) trait Code: Copy {
-    /// Its number.
+    /// Its number in a file, which is never given to another.
     fn code(self) -> u32;
-    /// The word with this number.
+    /// The word with this number; of one that is not known here the word that the type has for that.
     fn of(code: u32) -> Self;
 }
 
@@ -515,9 +515,7 @@ pub(super) fn list(ends: &[u64], at: usize) -> std::ops::Range<usize> {
 lists! {
     /// Lists of process ids.
     PidLists of i32;
-    /// Lists of OIDs.
     OidLists of u32;
-    /// Lists of lines.
     TextLists of Text;
 }
 

@@ -23,10 +23,10 @@ const FORMAT: u32 = 1;
 
 const SYNC: [u8; 4] = [0xF5, b'L', b'T', b'R'];
 
-/// Bytes before a payload.
+/// Bytes of a record before its payload.
 pub const HEADER: usize = 16;
 
-/// Bytes behind it.
+/// Bytes of a record behind its payload.
 pub const FOOTER: usize = 4;
 
 /// Bytes of a look before its frame.
@@ -46,7 +46,7 @@ pub enum Kind {
     File,
     /// A look that begins a group.
     Key,
-    /// Another look.
+    /// A look that needs those before it in its group.
     Look,
     /// The connection was lost: a line.
     Link,
@@ -83,11 +83,11 @@ impl Kind {
 /// What stands before a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What the record is.
+    /// What the record is of.
     pub kind: Kind,
     /// Who does not know its kind must not go on.
     pub is_needed: bool,
-    /// Bytes of the payload.
+    /// Bytes of the payload that follows.
     pub length: u32,
     checksum: u32,
     begin: [u8; 8],
@@ -204,7 +204,7 @@ pub struct About {
     pub created: Option<Timestamp>,
     /// The server, without a password.
     pub target: String,
-    /// Seconds between two looks.
+    /// Seconds between two looks, as they were asked for.
     pub refresh: f64,
     /// What was left out of statements: `none`, `literals` or `queries`.
     pub redaction: String,

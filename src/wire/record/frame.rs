@@ -97,14 +97,14 @@ pub(super) struct Payload {
     pub(super) parts: Vec<Part>,
 }
 
-/// A look as bytes.
+/// A look as bytes, compressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// It begins a group.
+    /// It begins a group: it can be read without another.
     pub is_key: bool,
     /// Bytes that it has when it is not compressed.
     pub size: usize,
-    /// The bytes.
+    /// The compressed bytes, which the looks before of its group are needed to read.
     pub bytes: Vec<u8>,
 }
 

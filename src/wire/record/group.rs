@@ -48,13 +48,13 @@ pub struct Group {
 }
 
 impl Group {
-    /// Looks that were opened.
+    /// How many looks were opened.
     #[must_use]
     pub fn len(&self) -> usize {
         self.looks.len()
     }
 
-    /// Whether none was.
+    /// Whether no look was opened.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.looks.is_empty()

@@ -75,13 +75,11 @@ columns! {
         3 databases: Arc<[u32]>,
         4 started_at: Option<Timestamp>,
     }
-    /// Cycles.
     Cycles of SeenCycle {
         1 parties: Vec<Party>,
         2 said: Vec<Text>,
         3 at: Timestamp,
     }
-    /// Deadlocks.
     Brokens of FlatBroken {
         1 at: Timestamp,
         2 since: Timestamp,
@@ -90,7 +88,6 @@ columns! {
         5 parties: Vec<Party>,
         6 said: Vec<Text>,
     }
-    /// Roots.
     Roots of NewRoot {
         1 party: Party,
         2 since: Option<Timestamp>,
@@ -391,7 +388,7 @@ pub(super) fn waits(kept: &WaitTable, strings: &Decoded) -> WaitCounter {
     WaitCounter::restored(table, going_on.map(|wait| ((wait.pid, wait.start), wait.seconds)))
 }
 
-/// The last minutes.
+/// Waiting sessions at each look of the last 15 minutes.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Minutes {
     #[prost(message, required, tag = 1)]

@@ -32,12 +32,12 @@ pub(super) const KINDS: usize = 17;
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// Where each kind ends in the bytes; it begins where the one before ends.
     ends: [usize; KINDS],
 }
 
 impl Parts {
-    /// All of them.
+    /// The bytes of all parts, in the order of their kinds.
     pub(super) fn all(&self) -> &[u8] {
         &self.bytes
     }

@@ -73,11 +73,8 @@ columns! {
 }
 
 lists! {
-    /// Locks.
     RedisLists of RedisLease;
-    /// Servers.
     ServerLists of ServerState;
-    /// Sizes of sets.
     SizeLists of usize;
     /// Where a key is.
     PlaceLists of Place;
@@ -85,7 +82,6 @@ lists! {
     FieldLists of Bytes;
     /// How often each was locked.
     NumberLists of i64;
-    /// Other values.
     FlatOtherLists of FlatOther;
 }
 

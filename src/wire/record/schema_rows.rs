@@ -7,7 +7,6 @@ use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
 
 columns! {
-    /// `locktop_workers`.
     TaskWorkers of TaskWorker {
         1 pid: i32,
         2 start: Option<Timestamp>,
@@ -17,7 +16,6 @@ columns! {
         6 types: Option<Text>,
         7 announced_at: Option<Timestamp>,
     }
-    /// `contended_locks`.
     CountedLocks of CountedWaits {
         1 tag: LockTag,
         2 waits: u64,
@@ -30,8 +28,6 @@ columns! {
 }
 
 lists! {
-    /// Rows of several tables.
     TaskWorkerLists of TaskWorker;
-    /// As above.
     CountedLockLists of CountedWaits;
 }

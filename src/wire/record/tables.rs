@@ -41,7 +41,6 @@ columns! {
         1 taken_at: Option<Timestamp>,
         2 error: Option<Text>,
     }
-    /// `scheduled_tasks`.
     Schedules of Schedule {
         1 id: i64,
         2 name: Option<Text>,
@@ -56,7 +55,6 @@ columns! {
         11 attempts: Option<i64>,
         12 key: Option<i64>,
     }
-    /// `task_execution_log`.
     Executions of Execution {
         1 id: i64,
         2 task_id: i64,
@@ -100,7 +98,6 @@ columns! {
         8 owner: Owner,
         9 growth: Growth,
     }
-    /// `distlock`.
     Leases of Lease {
         1 id: Text,
         2 owner: Option<Text>,
@@ -114,7 +111,6 @@ columns! {
         10 backend_start: Option<Timestamp>,
         11 place: Option<(u32, u16)>,
     }
-    /// `task_queue`, counted.
     StateCounts of StateCount {
         1 status: Option<Text>,
         2 count: u64,
@@ -122,7 +118,6 @@ columns! {
         4 oldest_at: Option<Timestamp>,
         5 last_minute: Option<u64>,
     }
-    /// `task_queue`.
     Items of Item {
         1 id: i64,
         2 name: Option<Text>,
@@ -141,7 +136,6 @@ columns! {
         15 due_at: Option<Timestamp>,
         16 key: Option<i64>,
     }
-    /// `rate_limit`.
     RateLimits of RateLimit {
         1 key: Text,
         2 count: Option<i64>,
@@ -149,7 +143,6 @@ columns! {
         4 max_requests: Option<i64>,
         5 expires_at: Option<Timestamp>,
     }
-    /// `id_generator`.
     Generators of IdGenerator {
         1 worker: i64,
         2 sequence: Option<i64>,
@@ -173,36 +166,24 @@ columns! {
         4 tasks_cut: bool,
         5 running_cut: bool,
     }
-    /// Tables with leases.
     LeaseTables of FlatTable<Lease> { 1 source: Source, 2 rows: Vec<Lease>, 3 is_cut: bool, }
-    /// Queues, counted.
     CountTables of FlatTable<StateCount> { 1 source: Source, 2 rows: Vec<StateCount>, 3 is_cut: bool, }
-    /// Queues.
     ItemTables of FlatTable<Item> { 1 source: Source, 2 rows: Vec<Item>, 3 is_cut: bool, }
-    /// Tables with limits.
     LimitTables of FlatTable<RateLimit> { 1 source: Source, 2 rows: Vec<RateLimit>, 3 is_cut: bool, }
     /// Tables with id generators.
     GeneratorTables of FlatTable<IdGenerator> { 1 source: Source, 2 rows: Vec<IdGenerator>, 3 is_cut: bool, }
-    /// Tables with workers.
     WorkerTables of FlatTable<TaskWorker> { 1 source: Source, 2 rows: Vec<TaskWorker>, 3 is_cut: bool, }
     /// Tables with waits that were counted.
     ContendedTables of FlatTable<CountedWaits> { 1 source: Source, 2 rows: Vec<CountedWaits>, 3 is_cut: bool, }
 }
 
 lists! {
-    /// Rows of several tables.
     ScheduleLists of Schedule;
-    /// As above.
     ExecutionLists of Execution;
-    /// As above.
     LeaseLists of Lease;
-    /// As above.
     StateCountLists of StateCount;
-    /// As above.
     ItemLists of Item;
-    /// As above.
     RateLimitLists of RateLimit;
-    /// As above.
     GeneratorLists of IdGenerator;
 }
 

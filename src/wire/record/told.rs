@@ -65,13 +65,11 @@ codes! {
 }
 
 columns! {
-    /// Events.
     Events of Event {
         1 number: u64,
         2 seen: Timestamp,
         3 draft: Draft,
     }
-    /// What happened.
     Drafts of Draft {
         1 at: Timestamp,
         2 kind: Kind,
@@ -121,13 +119,11 @@ columns! {
         6 origin: Text,
         7 uncertain: bool,
     }
-    /// Names of relations.
     RelationNames of RelationName {
         1 database: u32,
         2 relation: u32,
         3 name: Text,
     }
-    /// Names of databases.
     DatabaseNames of DatabaseName {
         1 database: u32,
         2 name: Text,
@@ -135,7 +131,6 @@ columns! {
 }
 
 lists! {
-    /// Events.
     EventLists of Event;
 }
 
@@ -406,7 +401,7 @@ pub(super) fn names(kept: &NameTable, strings: &Decoded) -> Names {
     Names { relations, databases: databases.map(|row| (row.database, row.name)).collect() }
 }
 
-/// Rows of a column.
+/// The rows of a column, once they are read.
 pub(super) type Rows<T> = Vec<T>;
 
 /// A limit of the findings by its name in the config, or a blocker that is expected.
@@ -451,7 +446,7 @@ impl Limit {
     }
 }
 
-/// Blockers that are expected.
+/// The blockers that are expected, as rows.
 pub(super) fn of_expected(expected: &[ExpectedBlocker]) -> Vec<Limit> {
     expected.iter().map(Limit::expected).collect()
 }
@@ -460,7 +455,7 @@ pub(super) fn of_expected(expected: &[ExpectedBlocker]) -> Vec<Limit> {
 const EXPECTED: usize = 1000;
 const REASON: usize = 4000;
 
-/// Those that were kept.
+/// The blockers that were expected, as many as a config may have.
 pub(super) fn expected(rows: &[Limit]) -> Vec<ExpectedBlocker> {
     rows.iter().take(EXPECTED).map(Limit::blocker).collect()
 }

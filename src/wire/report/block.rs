@@ -7,11 +7,11 @@ use crate::text::{count, one_line_prefix};
 /// Columns of a text that are told.
 pub(super) const LONG: usize = 300;
 
-/// What stands in a part.
+/// What stands in a part of a report.
 #[derive(Debug)]
 pub(super) enum Block {
     Paragraph(String),
-    /// The time line.
+    /// The time line: how many waited, with the signs of what happened.
     Line,
     List(Vec<String>),
     /// Headings, those of numbers with true, and rows.
@@ -24,7 +24,7 @@ pub(super) fn fit(text: &str) -> String {
     one_line_prefix(text, LONG).into_owned()
 }
 
-/// `14:02:31`
+/// The time of day, `14:02:31`, in the zone of the report.
 pub(super) fn time(style: Style, at: Timestamp) -> String {
     at.with_timezone(&style.zone).format("%H:%M:%S").to_string()
 }

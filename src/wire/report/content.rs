@@ -11,7 +11,7 @@ use crate::text::{self, count, duration, one_line_prefix};
 /// Lines of a chain that are told for each row that is listed, and at least.
 const CHAIN: (usize, usize) = (6, 20);
 
-/// Episodes whose statements are told.
+/// Episodes whose statements are told, the most expensive ones.
 const RAN: usize = 3;
 
 /// Seconds after which a deadlock is counted at the latest.
@@ -20,7 +20,7 @@ const COUNTED: i64 = 60;
 /// Marks for each row that is listed.
 const MARKS: usize = 10;
 
-/// A report in parts.
+/// A report in parts, each under a heading.
 #[derive(Debug)]
 pub(super) struct Content<'a> {
     pub(super) report: &'a Report,
@@ -38,7 +38,7 @@ pub(super) struct Part {
     pub(super) blocks: Vec<Block>,
 }
 
-/// Several sentences.
+/// Several sentences as one harmless line, cut where they are too long.
 fn fit_all(text: &str) -> String {
     one_line_prefix(text, 4 * LONG).into_owned()
 }
@@ -47,7 +47,7 @@ fn day(style: Style, at: Timestamp) -> String {
     at.with_timezone(&style.zone).format("%Y-%m-%d %H:%M:%S %:z").to_string()
 }
 
-/// `31m02s ± 1m02s`
+/// What was waited, and twice its standard error: `31m02s ± 1m02s`.
 fn cost(sums: &Sums) -> String {
     format!("{} ± {}", duration(sums.seconds), duration(2.0 * sums.standard_error()))
 }
@@ -82,7 +82,7 @@ fn ranked(report: &Report) -> Vec<&Episode> {
     episodes
 }
 
-/// `4312 app@billing`
+/// Who blocked in an episode: `4312 app@billing`.
 fn party(episode: &Episode) -> String {
     if episode.pid == 0 { fit(&episode.who) } else { format!("{} {}", episode.pid, fit(&episode.who)) }
 }

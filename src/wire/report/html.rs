@@ -52,7 +52,7 @@ pub(super) fn page(content: &Content<'_>) -> String {
     out.concat()
 }
 
-/// One after the other.
+/// What is written for each, one after the other.
 fn each<T>(all: impl IntoIterator<Item = T>, write: impl Fn(T) -> String) -> String {
     all.into_iter().map(write).collect::<Vec<_>>().concat()
 }

@@ -8,9 +8,9 @@ use crate::text::{count, duration};
 /// Files of a log, and what they say.
 #[derive(Debug, Clone, Default)]
 pub struct Log {
-    /// The files.
+    /// The files that were given, in that order.
     pub files: Vec<LogFile>,
-    /// Waits, the longest first.
+    /// Waits, the longest first; of too many the shortest are left out.
     pub waits: Vec<LogWait>,
     /// Waits that looks saw too.
     pub seen: Waits,
@@ -30,12 +30,12 @@ pub struct Log {
     pub tells_no_waits: bool,
 }
 
-/// A file.
+/// A file of the server's log, and how much of it was understood.
 #[derive(Debug, Clone, Default)]
 pub struct LogFile {
-    /// Its name.
+    /// Its name, without the folders that it is in.
     pub name: String,
-    /// `jsonlog` or `csvlog`.
+    /// `jsonlog` or `csvlog`, as `log_destination` calls the format.
     pub format: &'static str,
     /// Its first entry and its last.
     pub span: Option<(Timestamp, Timestamp)>,
@@ -50,43 +50,43 @@ pub struct LogFile {
 /// How many waits, and how long.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Waits {
-    /// How many.
+    /// Waits that were told, each once.
     pub count: u64,
-    /// Seconds of them together.
+    /// How long they took together, in seconds.
     pub seconds: f64,
 }
 
-/// A wait.
+/// A wait that the log tells of (`log_lock_waits`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogWait {
-    /// When it began.
+    /// When it began: the time of a message, less what the wait had lasted by then.
     pub begin: Timestamp,
     /// How long it took; at least so long where its end is not told.
     pub seconds: f64,
-    /// `4410 deploy@ci`
+    /// Process id and who it was: `4410 deploy@ci`.
     pub who: String,
-    /// `Share`
+    /// The mode that it asked for: `Share`.
     pub mode: String,
-    /// `accounts`
+    /// What it waited for: `accounts`.
     pub on: String,
     /// Who held the lock, when that was told; empty where nobody was named.
     pub behind: String,
-    /// How it ended.
+    /// How the wait ended, by the log.
     pub end: WaitEnd,
-    /// Whether looks saw it.
+    /// Whether there was a look while it lasted.
     pub seen: Seen,
-    /// Its statement.
+    /// The statement that waited; empty where the log does not have it.
     pub statement: String,
 }
 
-/// How a wait ended.
+/// How a wait ended, as far as the log tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnd {
-    /// It got the lock.
+    /// It got the lock in the end.
     Acquired,
-    /// It did not, and why.
+    /// It did not get the lock, and why.
     Gave(&'static str),
-    /// The log does not tell.
+    /// The log does not tell how it ended.
     NotTold,
 }
 
@@ -95,27 +95,27 @@ pub enum WaitEnd {
 pub enum Seen {
     /// There was a look while it went on.
     InLooks,
-    /// It was over between two looks.
+    /// It lasted from after one look to before the next.
     Between,
-    /// Nobody looked then.
+    /// Nobody looked at that time.
     Hole,
 }
 
-/// A deadlock.
+/// A deadlock that the log tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogDeadlock {
     /// When the server broke it.
     pub at: Timestamp,
     /// Whose statement was ended: `4410 deploy@ci`.
     pub victim: String,
-    /// That statement.
+    /// The statement that was ended.
     pub statement: String,
     /// Who waited for what behind whom, a line each, with the statement where it is known whose it is.
     pub waits: Vec<String>,
 }
 
 impl WaitEnd {
-    /// In words.
+    /// How it ended, in words: `got the lock`.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl WaitEnd {
 }
 
 impl Seen {
-    /// In words.
+    /// Whether looks saw it, in words: `between looks`.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -160,7 +160,7 @@ impl Log {
     }
 }
 
-/// The part of the report.
+/// What the log says, as a part of the report; empty where no log was given.
 pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     let Some(log) = &report.log else { return Vec::new() };
     let mut blocks: Vec<Block> =

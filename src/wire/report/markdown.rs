@@ -4,7 +4,7 @@ use super::block::Block;
 use super::content::{Content, Part};
 use super::picture;
 
-/// Columns of the time line.
+/// Columns of the time line in a report as text.
 const LINE: usize = 72;
 
 /// Text within a line of Markdown.

@@ -27,7 +27,7 @@ pub struct Report {
     pub server: String,
     /// The first look and the last.
     pub from: Timestamp,
-    /// The last look.
+    /// The last look of that part.
     pub to: Timestamp,
     /// When each look between them was.
     pub looks: Vec<Timestamp>,
@@ -35,15 +35,15 @@ pub struct Report {
     pub refresh: f64,
     /// What was left out of statements.
     pub redaction: String,
-    /// The program that recorded.
+    /// The program that recorded, with its version.
     pub program: String,
-    /// How many waited.
+    /// How many waited, in the parts of the time line.
     pub columns: Vec<Column>,
-    /// What happened when.
+    /// What happened when, in order; for people.
     pub marks: Vec<Mark>,
-    /// Marks that were left out.
+    /// How many marks were left out as too many.
     pub marks_omitted: usize,
-    /// Who made others wait.
+    /// Who made others wait, and for how long.
     pub blame: Blame,
     /// The moment at which most waited; none where nobody did.
     pub worst: Option<Worst>,
@@ -53,13 +53,13 @@ pub struct Report {
     pub tasks: Vec<TaskTrouble>,
     /// Whom the server chose to break deadlocks, in words, and when that was counted.
     pub victims: Vec<(Timestamp, String)>,
-    /// Settings that mattered.
+    /// Settings of the server that mattered.
     pub settings: Vec<Setting>,
-    /// Times in which nobody looked.
+    /// Times in which nobody looked, in order.
     pub holes: Vec<Hole>,
     /// What could not be read for a while.
     pub stale: Vec<Mark>,
-    /// Looks that are damaged.
+    /// How many looks are damaged and could not be read.
     pub damaged: u64,
     /// The recording has no costs, and they were counted from its looks.
     pub is_counted_anew: bool,
@@ -73,16 +73,16 @@ pub(crate) const AT_END: &str = " at the end";
 /// A time in which nobody looked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hole {
-    /// The last look before it.
+    /// The last look before the hole.
     pub from: Timestamp,
-    /// The first after it.
+    /// The first look after the hole.
     pub to: Timestamp,
 }
 
 /// A part of the time line.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Column {
-    /// When it begins.
+    /// When the part of the time line begins.
     pub at: Timestamp,
     /// The most that waited at one look in it.
     pub waiting: u32,
@@ -96,38 +96,38 @@ pub struct Column {
     pub is_damaged: bool,
 }
 
-/// Something that happened.
+/// Something that happened, as a line of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mark {
-    /// When.
+    /// When it happened, by the server's clock.
     pub at: Timestamp,
     /// Its sign on the time line.
     pub sign: char,
-    /// What, in a line.
+    /// What happened, in a harmless line.
     pub text: String,
 }
 
 /// The moment at which most waited.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Worst {
-    /// When.
+    /// The time of that look, by the server's clock.
     pub at: Timestamp,
-    /// How many waited.
+    /// How many waited at that look.
     pub waiting: u32,
     /// Who waited for whom, as the table of a snapshot has it.
     pub chain: Vec<String>,
-    /// What was wrong.
+    /// What was wrong, a line for each finding.
     pub findings: Vec<String>,
     /// Why those waited behind whom the most others stood.
     pub why: Vec<Why>,
 }
 
-/// Why somebody waited.
+/// Why somebody waited, in sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// Who.
+    /// Who waited: process id, user and application.
     pub who: String,
-    /// A sentence each.
+    /// The sentences, of [`crate::model::why`].
     pub said: Vec<String>,
 }
 
@@ -145,11 +145,11 @@ pub struct TaskTrouble {
 /// A setting of the server that mattered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name.
+    /// Its name, as `pg_settings.name` has it.
     pub name: &'static str,
     /// What it was; none where a session has its own, which others cannot see.
     pub value: Option<String>,
-    /// What would have helped.
+    /// What would have helped, as a sentence.
     pub advice: String,
 }
 
@@ -158,7 +158,7 @@ pub struct Setting {
 pub struct Style {
     /// Roots and episodes that are listed.
     pub top: usize,
-    /// The zone of its times.
+    /// The zone in which its times are written.
     pub zone: Zone,
 }
 
@@ -168,7 +168,7 @@ pub fn html(report: &Report, style: Style) -> String {
     fitted(style, |style| html::page(&content::of(report, style)))
 }
 
-/// Markdown, as GitHub reads it.
+/// The report in Markdown, as GitHub reads it.
 #[must_use]
 pub fn markdown(report: &Report, style: Style) -> String {
     fitted(style, |style| markdown::page(&content::of(report, style)))

@@ -249,7 +249,7 @@ fn cell(text: Option<&str>) -> String {
     text.map_or_else(String::new, |text| one_line(text).into_owned())
 }
 
-/// `user@application`.
+/// Who a session is: `user@application`, or the kind of process where it has no user.
 pub(super) fn who(backend: Option<&Backend>) -> String {
     let Some(backend) = backend else { return String::new() };
     let user = cell(backend.user.as_deref().or(backend.backend_type.as_deref()));

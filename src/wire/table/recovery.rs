@@ -126,7 +126,7 @@ pub fn names(all: &[AlsoEnded]) -> String {
     if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
 
-/// How many were recovered.
+/// How many were recovered, and how many were not, in one line.
 #[must_use]
 pub fn summary(results: &[RecoveryResult]) -> String {
     let count = |is: fn(RecoveryOutcome) -> bool| results.iter().filter(|result| is(result.outcome)).count();

@@ -197,7 +197,7 @@ fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Those it blocks, nearest first.
+/// Those it blocks in the forest, nearest first.
 fn below(context: &Context<'_>, subject: Party) -> Vec<Line> {
     let Some((_, node)) = context.node(subject) else { return Vec::new() };
     if node.children.is_empty() {

@@ -16,7 +16,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::wait_graph::Party;
 use crate::model::written::has_written;
 
-/// Rows of `pg_stat_activity`.
+/// Rows of `pg_stat_activity`, as the snapshot has them.
 struct Backends;
 
 impl Rows for Backends {
@@ -178,7 +178,7 @@ pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> C
     Cell::plain(format!("{}{written}", crate::text::duration(seconds)))
 }
 
-/// `Lock/relation`
+/// `Lock/relation`: the class of what it waits for, and the event.
 fn event(backend: &Backend) -> Cell {
     let words = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
         (Some(kind), Some(event)) => format!("{kind}/{event}"),

@@ -51,7 +51,7 @@ pub(super) fn root(context: &Context<'_>, row: &Row) -> Vec<Line> {
     lines
 }
 
-/// The heading of the episodes.
+/// The heading of the episodes of a line.
 fn title(count: usize) -> String {
     if count == 1 { "Its only episode".to_owned() } else { format!("The worst of {count} episodes") }
 }
@@ -105,7 +105,7 @@ fn listed(context: &Context<'_>, episode: &Episode) -> Line {
         .with(format!("{} on {}", party(episode), episode.lock), Tone::Plain)
 }
 
-/// `4312 app@billing`
+/// Process id and who it was: `4312 app@billing`.
 pub(in crate::app::panes) fn party(episode: &Episode) -> String {
     if episode.pid == 0 { episode.who.to_string() } else { format!("{} {}", episode.pid, episode.who) }
 }

@@ -111,7 +111,7 @@ fn row<'a>(context: &Context<'a>, id: RowId) -> Option<&'a blame::Row> {
     context.index.blame.row(id)
 }
 
-/// Two standard errors, in seconds.
+/// Two standard errors, in seconds: the sum is within them in 19 of 20 cases.
 fn error(sums: &blame::Sums) -> f64 {
     2.0 * sums.standard_error()
 }
@@ -131,7 +131,7 @@ pub(super) fn lock(name: &str, room: u16) -> String {
     }
 }
 
-/// `accounts +2`
+/// The lock that cost most, and how many others: `accounts +2`.
 fn on(row: &blame::Row, room: u16) -> String {
     let name = lock(&row.on, room);
     if row.more == 0 {

@@ -137,7 +137,7 @@ pub(in crate::app) fn members<'a>(
     (first..first.saturating_add(count.into())).filter_map(|number| events.get(number))
 }
 
-/// How a severity looks.
+/// The tone of events of a severity.
 pub(in crate::app) fn tone(severity: Severity) -> Tone {
     match severity {
         Severity::Critical => Tone::Critical,
@@ -173,7 +173,7 @@ pub(in crate::app) fn time(context: &Context<'_>, at: Timestamp) -> String {
     }
 }
 
-/// That of the longest.
+/// The longest of the events of a line.
 fn length(context: &Context<'_>, event: &Event, count: u32) -> Option<Length> {
     if count < 2 {
         return event.length;

@@ -20,7 +20,7 @@ use crate::app::panes::{Cell, Rows, Value};
 use crate::model::adapter::{InstallationRows, JobRow, Part, Parts, Proof, State};
 use crate::text;
 
-/// Jobs that were read.
+/// Jobs of all installations.
 struct Jobs;
 
 impl Rows for Jobs {
@@ -133,7 +133,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     ..Definition::new(("Jobs", "a job"), &COLUMNS, |context, _| Row::all(context.view.adapters.rows.len()))
 };
 
-/// How a state looks.
+/// The tone of a job in a state.
 pub(super) fn tone(state: State) -> Tone {
     match state {
         State::Orphan | State::Lost => Tone::Critical,
@@ -170,7 +170,7 @@ fn due_cell(seconds: f64) -> Cell {
     Cell::toned(format!("{sign}{}", text::duration(seconds.abs())), Tone::Dim)
 }
 
-/// `1/3`
+/// The attempt, of how many there are: `1/3`.
 fn attempts(row: &JobRow) -> Cell {
     match (row.job.attempt, row.job.max_attempts) {
         (None, _) => Cell::none(),
@@ -191,7 +191,7 @@ fn read_at(rows: &InstallationRows) -> Option<crate::model::Timestamp> {
     rows.jobs.values().filter_map(|read| read.section.taken_at).max()
 }
 
-/// Systems that the title names.
+/// Systems that the title has by name.
 const NAMED: usize = 3;
 
 /// `GoodJob · River jobs · 2 systems without jobs · 3 lost · 1 system not read`

@@ -23,7 +23,7 @@ use crate::app::panes::{Cell, Rows, Value};
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
 use crate::text;
 
-/// Leases of the view.
+/// Leases of the view, of all tables and of Redis.
 struct Leases;
 
 impl Rows for Leases {
@@ -168,7 +168,7 @@ fn waiters(row: &LeaseRow) -> Cell {
     if row.waiting > 0 { Cell::toned(row.waiting.to_string(), Tone::Warning) } else { Cell::none() }
 }
 
-/// How a state looks.
+/// The tone of a lease in a state.
 pub(in crate::app) fn tone(state: LeaseState) -> Tone {
     match state {
         LeaseState::Expired => Tone::Warning,
@@ -249,7 +249,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts
 }
 
-/// `1 lease expired`
+/// Leases that have expired, for the header: `1 lease expired`; none where none has.
 #[must_use]
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     let expired = context.view.leases.counts.of(LeaseState::Expired);

@@ -9,7 +9,7 @@ use crate::model::lock::{Lock, LockTag};
 use crate::model::lock_key::LockKey;
 use crate::model::wait_graph::{Party, Queue};
 
-/// Columns of a waiter's query.
+/// Columns of a waiter's query that are shown.
 const QUERY: usize = 300;
 
 pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {

@@ -17,7 +17,7 @@ use crate::app::panes::{Cell, Total, Value, backends, lock_order};
 use crate::model::lock::{Lock, LockMode, LockType};
 use crate::model::wait_graph::Party;
 
-/// Rows of `pg_locks`.
+/// Rows of `pg_locks`, as the snapshot has them.
 pub(in crate::app::panes) struct Locks;
 
 impl Rows for Locks {
@@ -134,7 +134,7 @@ pub(in crate::app::panes) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) 
     rows
 }
 
-/// What is locked.
+/// What is locked, in so much room; an advisory key without a name is its number alone.
 pub(in crate::app::panes) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     let label = fit_names(context.lock_label(&lock.tag, lock.pid), room);
     // A number is an advisory key, and TYPE says so.
@@ -145,10 +145,10 @@ fn state(lock: &Lock) -> Cell {
     if lock.granted { Cell::plain("held") } else { Cell::toned("waiting", Tone::Warning) }
 }
 
-/// How a time is known.
+/// How sure it is since when a lock is held or waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// To the moment.
+    /// The server says when it began, or what runs on it does.
     Exactly,
     /// It may be longer, and is not shorter.
     AtLeast,
@@ -172,7 +172,7 @@ pub(in crate::app) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f6
     context.age(Some(since.seen)).map(|age| (age, Known::Seen))
 }
 
-/// `7.2s`, `≥41s`, `seen 12s`
+/// The duration with its sign: `7.2s`, `≥41s`, `seen 12s`.
 pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
     let age = crate::text::duration(seconds);
     match known {

@@ -21,7 +21,7 @@ use crate::app::panes::words::{BEAT, TABLE, TRY, WORKER};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::work_queue::{Item, ItemRow, ItemState};
 
-/// Items that were read.
+/// Items of the tables of the work queue that were read.
 struct Items;
 
 impl Rows for Items {
@@ -141,7 +141,7 @@ fn error(item: &Item) -> Cell {
     Cell::server(item.error.as_deref().filter(|error| !error.is_empty())).with_tone(Tone::Warning)
 }
 
-/// How a state looks.
+/// The tone of an item in a state.
 pub(in crate::app) fn tone(state: ItemState) -> Tone {
     match state {
         ItemState::Lost => Tone::Critical,

@@ -21,7 +21,7 @@ use crate::app::panes::{Cell, Rows, Value};
 use crate::model::task::{Execution, Schedule, TaskId, TaskRow, TaskState};
 use crate::text;
 
-/// Tasks of the view.
+/// Tasks of the view, and their executions.
 struct Tasks;
 
 impl Rows for Tasks {
@@ -173,7 +173,7 @@ fn label(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
     text::fit(&text::one_line(&name), 20).into_owned()
 }
 
-/// How a state looks.
+/// The tone of a task in a state.
 pub(in crate::app) fn tone(state: TaskState) -> Tone {
     match state {
         TaskState::Orphan | TaskState::Failed => Tone::Critical,

@@ -88,7 +88,7 @@ fn hint(options: &DemoOptions) -> String {
     format!("demo: {what}. ? helps, q quits")
 }
 
-/// `locktop demo-worker`.
+/// `locktop demo-worker`: a worker of a demo, which is told on standard input what to do.
 pub(super) async fn worker() -> Result<u8, Failure> {
     Box::pin(child::run()).await.map_err(Failure::Other)?;
     Ok(0)
@@ -160,7 +160,7 @@ fn scenario(name: ScenarioName) -> Option<Scenario> {
     }
 }
 
-/// Each once, whatever was said.
+/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`].
 fn contests(named: &[ScenarioName]) -> Vec<Contest> {
     let asked = |contest: &Contest| named.iter().any(|name| self::contest(*name) == Some(*contest));
     Contest::ALL.into_iter().filter(asked).collect()

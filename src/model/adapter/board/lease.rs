@@ -5,39 +5,39 @@ use crate::model::Text;
 use crate::model::adapter::AdapterLease;
 use crate::model::systems::TextId;
 
-/// A lease of an installation.
+/// A lease of an installation, with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtherLeaseRow {
     /// What identifies it: the installation and its id.
     pub id: TextId,
-    /// `Liquibase`, or with its schema.
+    /// What its installation is called: `Liquibase`, with its schema where there are several.
     pub source: Text,
     /// Place of the installation in the snapshot, and of the lease in it.
     pub place: (usize, usize),
-    /// How it is.
+    /// Whether somebody has it, or its term is over.
     pub state: TermState,
     /// Seconds until it ends, below 0 since; none where it has no end, or where nobody has it.
     pub left: Option<f64>,
 }
 
-/// How a lease is.
+/// Whether somebody has a lease of another system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TermState {
-    /// Somebody has it.
+    /// Somebody has it: its row says so, or has a term that lasts.
     Held,
-    /// Nothing tells.
+    /// Its row says neither that somebody has it nor when it ends.
     Unknown,
     /// Its term is over: whoever comes next may take it.
     Over,
-    /// Nobody has it.
+    /// Nobody has it: its row says so.
     Free,
 }
 
 impl TermState {
-    /// All of them.
+    /// Every state, in the order of the screens.
     pub const ALL: [Self; 4] = [Self::Held, Self::Unknown, Self::Over, Self::Free];
 
-    /// Its name.
+    /// Its word on the screens and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

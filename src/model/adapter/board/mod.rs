@@ -23,41 +23,41 @@ use crate::model::{Text, Timestamp};
 /// A process may be a little younger than the start that was written down for what it does, in seconds.
 const STARTING: f64 = 10.0;
 
-/// A job of an installation.
+/// A job of an installation, with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRow {
     /// What identifies it: the installation, the part and its id.
     pub id: TextId,
-    /// `GoodJob`, or with its schema.
+    /// What its installation is called: `GoodJob`, with its schema where there are several.
     pub source: Text,
     /// Place of the installation in the snapshot.
     pub place: usize,
-    /// Where it was read.
+    /// The part that it was read with.
     pub part: Part,
-    /// As its system has it.
+    /// Its row, as its system has it.
     pub job: Job,
-    /// What is known of it.
+    /// Its state, and by what that is known.
     pub judged: Judged,
     /// What becomes of it by itself, where its worker is lost.
     pub comes_back: Option<Text>,
     /// What to type in its system's own console.
     pub advice: Option<Text>,
-    /// Its worker for people.
+    /// Its worker for people: the name in its row, else the id that the job has; none where nobody has it.
     pub worker: Option<Text>,
 }
 
-/// All of them.
+/// Everything of all installations, with states, in the order of the screens.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
     /// The jobs: worst first, and then those that are longest so.
     pub rows: Vec<JobRow>,
-    /// The workers: worst first.
+    /// The workers: worst first, and then by installation.
     pub workers: Vec<WorkerRow>,
-    /// The queues, by installation and name.
+    /// The queues: worst first, and then by installation and name.
     pub queues: Vec<QueueRow>,
     /// The leases: those that somebody has first.
     pub leases: Vec<OtherLeaseRow>,
-    /// The schedules, by installation.
+    /// The schedules: those that are overdue first, and then by installation.
     pub schedules: Vec<ScheduleRow>,
 }
 
@@ -113,7 +113,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Looks at the next snapshot.
+    /// Judges the next snapshot, and remembers which keys are free in it.
     #[must_use]
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
         if snapshot.adapters.is_empty() {
@@ -242,12 +242,12 @@ impl Look<'_> {
         self.snapshot.server().is_none_or(|server| server.in_recovery)
     }
 
-    /// When the workers were read.
+    /// When the workers were read; the time of the snapshot where they never were.
     fn workers_at(&self) -> Timestamp {
         self.rows.workers.section.taken_at.unwrap_or(self.snapshot.taken_at)
     }
 
-    /// All workers were read.
+    /// All workers were read, without an error and without a cut.
     fn has_workers(&self) -> bool {
         let workers = &self.rows.workers;
         workers.section.taken_at.is_some() && workers.section.error.is_none() && !workers.is_cut

@@ -12,13 +12,13 @@ use crate::model::{Text, Timestamp};
 pub struct QueueRow {
     /// What identifies it: the installation and its name.
     pub id: TextId,
-    /// `River`, or with its schema.
+    /// What its installation is called: `River`, with its schema where there are several.
     pub source: Text,
     /// Place of the installation in the snapshot.
     pub place: usize,
     /// Its name; none: all queues of the installation.
     pub queue: Option<Text>,
-    /// How it is.
+    /// Whether its jobs are taken.
     pub state: QueueState,
     /// Jobs by the word for their state (`due`, `running`, …).
     pub counts: BTreeMap<Text, Count>,
@@ -35,17 +35,17 @@ pub enum QueueState {
     Unserved,
     /// A job is due for longer than `[thresholds] task_overdue`.
     Overdue,
-    /// It is paused.
+    /// Nothing is taken from it for now.
     Paused,
     /// Its jobs are taken as they come.
     Open,
 }
 
 impl QueueState {
-    /// All of them, worst first.
+    /// Every state, worst first.
     pub const ALL: [Self; 4] = [Self::Unserved, Self::Overdue, Self::Paused, Self::Open];
 
-    /// Its name.
+    /// Its word on the screens and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,14 +57,14 @@ impl QueueState {
     }
 }
 
-/// How many.
+/// A number of jobs, and how exact it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// So many were counted.
+    /// As many as were counted, or estimated.
     pub number: u64,
     /// There may be more of them: nobody counts on for ever.
     pub is_least: bool,
-    /// By the planner's statistics.
+    /// The number is the planner's, of its statistics.
     pub is_estimate: bool,
 }
 

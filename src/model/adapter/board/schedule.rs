@@ -10,11 +10,11 @@ use crate::model::systems::TextId;
 pub struct ScheduleRow {
     /// What identifies it: the installation and its id.
     pub id: TextId,
-    /// `pg_cron`, or with its schema.
+    /// What its installation is called: `pg_cron`, with its schema where there are several.
     pub source: Text,
     /// Place of the installation in the snapshot, and of the schedule in it.
     pub place: (usize, usize),
-    /// How it is.
+    /// Whether it starts what it should.
     pub state: ScheduleState,
 }
 
@@ -25,15 +25,15 @@ pub enum ScheduleState {
     Overdue,
     /// It is started when its time comes.
     On,
-    /// It is switched off.
+    /// Its row says that it is switched off.
     Off,
 }
 
 impl ScheduleState {
-    /// All of them, worst first.
+    /// Every state, worst first.
     pub const ALL: [Self; 3] = [Self::Overdue, Self::On, Self::Off];
 
-    /// Its name.
+    /// Its word on the screens and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -6,18 +6,18 @@ use crate::model::adapter::{Adapter, Part, State, Worker};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
-/// A worker of an installation.
+/// A worker of an installation, with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerRow {
     /// What identifies it: the installation and its id.
     pub id: TextId,
-    /// `GoodJob`, or with its schema.
+    /// What its installation is called: `GoodJob`, with its schema where there are several.
     pub source: Text,
     /// Place of the installation in the snapshot, and of the worker in it.
     pub place: (usize, usize),
-    /// How it is.
+    /// Whether it lives, or what speaks against it.
     pub state: WorkerState,
-    /// What that is known by.
+    /// By what the state is known.
     pub proof: Proof,
     /// Since when: when its lock was first seen free, its last sign of life, its end.
     pub since: Option<Timestamp>,
@@ -34,19 +34,19 @@ pub enum WorkerState {
     Gone,
     /// Its last sign of life is older than its system allows.
     Silent,
-    /// Nothing tells.
+    /// Nothing that its system stores tells whether it lives.
     Unknown,
-    /// It lives.
+    /// Its lock is held, its session is there, or its last sign of life is fresh.
     Live,
     /// It has ended, and said so.
     Stopped,
 }
 
 impl WorkerState {
-    /// All of them, worst first.
+    /// Every state, worst first.
     pub const ALL: [Self; 5] = [Self::Gone, Self::Silent, Self::Unknown, Self::Live, Self::Stopped];
 
-    /// Its name.
+    /// Its word on the screens and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -19,14 +19,14 @@ use super::{Ask, LeaseTarget, PlanContext, SelectedRow, Signal};
 /// What is done, and to what.
 pub type Choice = (Verb, Chosen);
 
-/// A key that acts.
+/// A key that acts: its words, the rows it is for, and what it does.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
-    /// Name in the config.
+    /// Its name in `[keys]` of the config.
     pub name: &'static str,
     /// Default keys, as [`crate::keys::Key::parse`] reads them.
     pub keys: &'static [&'static str],
-    /// One word for the footer.
+    /// One word for the footer, beside its key.
     pub short: &'static str,
     /// A line for the help.
     pub help: &'static str,
@@ -47,7 +47,7 @@ pub struct Definition {
     pub word: &'static str,
     /// `cancel query`: what is going to be done.
     pub does: &'static str,
-    /// `cancelled`: what was done.
+    /// `cancelled`: what was done, for reports and events.
     pub done: &'static str,
     /// Whether it changes tables alone, which nobody may on a standby.
     pub writes: bool,
@@ -78,10 +78,10 @@ macro_rules! commands {
         }
 
         impl CommandId {
-            /// Every one.
+            /// Every key that acts, in the order of the help and the footer.
             pub const ALL: [Self; [$(stringify!($id)),*].len()] = [$(Self::$id),*];
 
-            /// What it is.
+            /// Its words, its rows and what it does to them.
             #[must_use]
             pub fn definition(self) -> &'static Command {
                 match self {
@@ -90,14 +90,14 @@ macro_rules! commands {
             }
         }
 
-        /// What is to be done.
+        /// What can be done to a target. A key may choose between several by the row that it is pressed on.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Verb {
             $($($(#[$does])* $verb,)*)*
         }
 
         impl Verb {
-            /// What it is.
+            /// Its words, and how it is done.
             #[must_use]
             pub fn definition(self) -> &'static Definition {
                 match self {
@@ -114,11 +114,11 @@ commands! {
         Cancel = CANCEL,
     }
     Terminate = terminate {
-        /// End a session.
+        /// End the session itself.
         Terminate = TERMINATE,
     }
     Recover = recover {
-        /// Recover executions of tasks.
+        /// Recover executions of tasks whose worker is gone or slow.
         Recover = RECOVER,
         /// Put an item of the work queue back.
         Requeue = REQUEUE,
@@ -134,7 +134,7 @@ commands! {
         Disable = DISABLE,
     }
     MakeDue = make_due {
-        /// Make a task due.
+        /// Make a task due now.
         MakeDue = MAKE_DUE,
     }
     PutOff = put_off {
@@ -148,7 +148,7 @@ commands! {
     Expect = expect {
         /// Expect a blocker: locktop alone, and no server, hears of it.
         Expect = EXPECT,
-        /// Expect it no more.
+        /// Expect a blocker no more, by taking its entry away.
         ExpectNoMore = EXPECT_NO_MORE,
     }
 }
@@ -166,7 +166,7 @@ impl Verb {
         self.definition().does
     }
 
-    /// `cancelled`: what was done.
+    /// `cancelled`: what was done, for reports and events.
     #[must_use]
     pub fn done(self) -> &'static str {
         self.definition().done

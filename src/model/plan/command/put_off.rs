@@ -23,7 +23,7 @@ pub(super) const COMMAND: Command = Command {
     },
 };
 
-/// What came of it.
+/// What the report says of a row that was put off.
 const LATER: &str = "due an hour later";
 
 pub(super) const PUT_OFF: Definition = Definition {

@@ -144,7 +144,7 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Chan
 }
 
 impl ItemVerb {
-    /// The change of an item.
+    /// The change of one item by this verb.
     pub(in crate::model::plan) fn change<'a>(
         &'static self,
         verb: Verb,

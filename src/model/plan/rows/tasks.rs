@@ -18,7 +18,7 @@ use locktop_tasks::message::moment;
 /// What is done to a task: one column is set.
 #[derive(Debug)]
 pub struct TaskVerb {
-    /// The column.
+    /// The column that is set.
     pub(in crate::model::plan) column: &'static str,
     /// What its type has to be; nothing where that does not matter.
     pub(in crate::model::plan) kinds: &'static [ColumnKind],
@@ -126,7 +126,7 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &TaskTarget) -> Option<Chan
 }
 
 impl TaskVerb {
-    /// The change of a task.
+    /// The change of one task by this verb.
     pub(in crate::model::plan) fn change<'a>(
         &'static self,
         verb: Verb,

@@ -29,7 +29,7 @@ impl SessionSelection {
     }
 }
 
-/// Who is meant, each once.
+/// The sessions that a question is about, each once, in the order of the rows.
 pub(super) fn meant(index: &PlanIndex<'_>, ask: &Ask) -> SessionSelection {
     let mut meant = SessionSelection::default();
     for chosen in &ask.chosen {
@@ -67,7 +67,7 @@ fn lead(index: &PlanIndex<'_>, pick: &mut SelectedSession) {
     }
 }
 
-/// The row itself.
+/// A row that stands for itself: the session that it is or names.
 fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut SessionSelection) {
     match chosen {
         SelectedRow::Backend(id) => meant.picks.push(SelectedSession::new(id.pid, id.backend_start)),

@@ -11,7 +11,7 @@ use crate::text::{self, count};
 
 /// How many locks are told by name.
 const NAMED: usize = 3;
-/// Columns of a query.
+/// Columns of a query that a fact has.
 const QUERY: usize = 200;
 
 /// The locks that some sessions hold, and how many wait for each lock.
@@ -21,7 +21,7 @@ pub(super) struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// Goes through the locks once.
+    /// Goes through the locks of the snapshot once, for the sessions of these process ids.
     pub(super) fn of(index: &PlanIndex<'a>, pids: impl Iterator<Item = i32>) -> Self {
         let mut of: FxHashMap<i32, Vec<&'a Lock>> = pids.map(|pid| (pid, Vec::new())).collect();
         for lock in index.snapshot.locks.rows.iter().filter(|lock| lock.granted) {

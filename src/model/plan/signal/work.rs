@@ -17,7 +17,7 @@ pub(super) fn items<'a>(index: &PlanIndex<'a>, pid: i32) -> impl Iterator<Item =
     index.context.view.queue.rows.iter().filter(move |row| row.pid == Some(pid))
 }
 
-/// The leases that it has.
+/// The leases that it has by their rows, while its session is there.
 pub(super) fn leases<'a>(index: &PlanIndex<'a>, pid: i32) -> impl Iterator<Item = &'a LeaseRow> {
     let rows = index.context.view.leases.rows.iter();
     rows.filter(move |row| row.owner_pid == Some(pid) && row.owner_alive == Some(true))
