@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::cell::{Cell, Column, codes, columns};
+use super::cell::{Cell, Column};
+use super::columns::{codes, columns};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};

@@ -1,6 +1,7 @@
 //! Rows of the job systems of others.
 
-use super::cell::{Cell, Column, columns, lists};
+use super::cell::{Cell, Column};
+use super::columns::{columns, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Paused, Worker};
 use crate::model::lock_key::LockKey;

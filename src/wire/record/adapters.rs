@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cell::{column, columns, lists, rows};
+use super::cell::{column, rows};
+use super::columns::{columns, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cell::{codes, column, columns, lists, rows};
+use super::cell::{column, rows};
+use super::columns::{codes, columns, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::blame::{
     Before, Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums,

@@ -11,8 +11,8 @@
 use super::cell::{NO_TIME, column, micros, rows, time};
 use super::error::RecordError;
 use super::frame::Frame;
+use super::limits::{Limit, LimitRows, Rows, of_thresholds, thresholds};
 use super::strings::{Decoded, Strings, TextBlock};
-use super::told::{Limit, LimitRows, Rows, of_thresholds, thresholds};
 use crate::model::Timestamp;
 use crate::model::thresholds::Thresholds;
 use crate::model::timeline::{Moment, Trouble};

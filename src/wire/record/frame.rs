@@ -15,7 +15,7 @@ use super::error::RecordError;
 use super::parts::{Kind, Parts};
 use super::strings::{Strings, TextBlock};
 use super::tables::{self, SectionState};
-use super::{adapters, blame, memory, told};
+use super::{adapters, blame, known, limits, memory, told};
 use crate::model::blame::Blame;
 use crate::model::event::Event;
 use crate::model::expected::ExpectedBlocker;
@@ -92,7 +92,7 @@ pub(super) struct Payload {
     /// Which blockers are expected, where that is not what it was at the look before. It is no part: whoever does not know it can
     /// still decompress the looks behind it.
     #[prost(message, optional, tag = 10)]
-    pub(super) expected: Option<told::LimitRows>,
+    pub(super) expected: Option<limits::LimitRows>,
     #[prost(message, repeated, tag = 15)]
     pub(super) parts: Vec<Part>,
 }
@@ -261,7 +261,7 @@ impl Encoder {
             made.push((Kind::Locks, column(&snapshot.locks.rows, strings).encode_to_vec()));
         }
         if before.is_none_or(|before| !Arc::ptr_eq(&before.names, &snapshot.names)) {
-            made.push((Kind::Names, told::of_names(&snapshot.names, strings).encode_to_vec()));
+            made.push((Kind::Names, known::of_names(&snapshot.names, strings).encode_to_vec()));
         }
         if before.is_none_or(|before| !same_sets(&before.task_sets, &snapshot.task_sets)) {
             made.push((Kind::Tasks, tables::of_sets(&snapshot.task_sets, strings).encode_to_vec()));
@@ -272,7 +272,7 @@ impl Encoder {
         let redis: &[RedisLeases] = std::slice::from_ref(&snapshot.systems.redis);
         made.push((Kind::Redis, column(redis, strings).encode_to_vec()));
         if last.is_none_or(|last| !same_known(last, look)) {
-            let known = told::of_known(&view.lock_names, notes, view.rights.as_deref(), strings);
+            let known = known::of_known(&view.lock_names, notes, view.rights.as_deref(), strings);
             made.push((Kind::Known, known.encode_to_vec()));
         }
         if before.is_none_or(|before| !Arc::ptr_eq(&before.adapters, &snapshot.adapters)) {
@@ -309,10 +309,10 @@ impl Encoder {
     }
 
     /// Which blockers are expected, where others are than at the look before.
-    fn expected(&mut self, expected: &Arc<[ExpectedBlocker]>) -> Option<told::LimitRows> {
+    fn expected(&mut self, expected: &Arc<[ExpectedBlocker]>) -> Option<limits::LimitRows> {
         let before = self.last.as_ref().filter(|_| self.looks > 0).map(|last| &last.view.expected);
         let is_new = before.is_none_or(|before| before != expected);
-        is_new.then(|| column(&told::of_expected(expected), &mut self.strings))
+        is_new.then(|| column(&limits::of_expected(expected), &mut self.strings))
     }
 
     /// What has happened since the look before; in the first of a group the last of what happened before it, too.

@@ -12,7 +12,7 @@ use super::frame::{LARGEST, LONG_GROUP, Payload};
 use super::parts::{KINDS, Kind};
 use super::strings::Decoded;
 use super::tables::{self, States};
-use super::{adapters, blame, memory, redis_rows, told};
+use super::{adapters, blame, known, limits, memory, redis_rows, told};
 use crate::model::backend::Backend;
 use crate::model::blame::{Blame, Tick};
 use crate::model::event::{Event, Events};
@@ -94,7 +94,7 @@ impl Group {
     fn expected(&self, head: &mut Payload) -> Option<Arc<[ExpectedBlocker]>> {
         let Some(kept) = head.expected.take() else { return self.looks.last()?.expected.clone() };
         self.strings.begin();
-        Some(told::expected(&rows(&kept, &self.strings)).into())
+        Some(limits::expected(&rows(&kept, &self.strings)).into())
     }
 
     /// What was counted of waits up to a look that was opened; none where that was not kept.
@@ -132,7 +132,7 @@ impl Group {
         self.strings.begin();
         let reading = Reading { strings: &self.strings, opened };
         let snapshot = reading.snapshot()?;
-        let (lock_names, notes, rights) = told::known(&reading.part(Kind::Known)?, &self.strings);
+        let (lock_names, notes, rights) = known::known(&reading.part(Kind::Known)?, &self.strings);
         let past = reading.past(&snapshot)?;
         let mut events = Events::default();
         for opened in self.looks.get(..=at).unwrap_or_default() {
@@ -189,7 +189,7 @@ impl Reading<'_> {
             task_sets: Arc::new(task_sets),
             systems: Arc::new(Systems { redis: Arc::new(redis), ..systems }),
             answers: rows::<Answer>(&self.part(Kind::Answers)?, strings),
-            names: Arc::new(told::names(&self.part(Kind::Names)?, strings)),
+            names: Arc::new(known::names(&self.part(Kind::Names)?, strings)),
             poll_seconds: head.poll_seconds,
             // What a look does not keep is added here, with what it is where nothing is known.
             adapters: Arc::new(adapters::installations(&self.part(Kind::Adapters)?, strings)),

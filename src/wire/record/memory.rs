@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::activity;
-use super::cell::{Cell, column, columns, lists, rows};
+use super::cell::{Cell, column, rows};
+use super::columns::{columns, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::finding::deadlocks::{Broken, Counted, Seen as SeenCycle, Victims};
 use crate::model::finding::{Deadlocks, NewRoots};

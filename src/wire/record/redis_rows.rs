@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cell::{Cell, Column, codes, columns, lists};
+use super::cell::{Cell, Column};
+use super::columns::{codes, columns, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::redis_lease::{
     Bytes, Expiry, LockValue, Place, RedisLease, RedisLeases, ServerState, Standing,

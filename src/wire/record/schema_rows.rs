@@ -1,6 +1,6 @@
 //! What locktop's schema says of its workers, and of waits that were counted.
 
-use super::cell::{columns, lists};
+use super::columns::{columns, lists};
 use crate::model::counted_waits::CountedWaits;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::task_worker::TaskWorker;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::cell::{Cell, Column, codes, column, columns, lists, rows};
+use super::cell::{Cell, Column, column, rows};
+use super::columns::{codes, columns, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::counted_waits::CountedWaits;
 use crate::model::growth::Growth;
