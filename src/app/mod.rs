@@ -21,6 +21,7 @@ pub mod panes;
 pub mod place;
 pub mod related;
 pub mod screens;
+mod settings;
 pub mod subject;
 pub mod time;
 mod update;
@@ -28,23 +29,22 @@ mod update;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::Context;
 use dialog::{Dialog, Flight};
 use index::ViewIndex;
-use keymap::KeyMap;
 use line::Line;
 use page::{Page, Prompt};
 use pane::PaneState;
 use panes::{Pane, PaneMap, RowId};
 use screens::{Has, Screen};
+pub use settings::Settings;
 use update::Going;
 pub use update::Replay;
 
 use crate::model::adapter::Parts;
-use crate::model::alert::{Alerts, Ways};
+use crate::model::alert::Alerts;
 use crate::model::blame::{Group, Span};
 use crate::model::expected::ExpectedBlocker;
 use crate::model::timeline::PastView;
@@ -67,45 +67,6 @@ pub const fn header_rows(terminal: u16) -> u16 {
         50.. => 7,
         30.. => 5,
         _ => 3,
-    }
-}
-
-/// What does not change while the program runs.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// What the header calls the server: the name from the config, or the host.
-    pub target: String,
-    /// Which key does what, after the config's `[keys]`.
-    pub keymap: KeyMap,
-    /// The zone in which times of day are shown and typed.
-    pub zone: crate::model::zone::Zone,
-    /// Said in the header, such as "demo".
-    pub note: Option<String>,
-    /// Nothing can be asked for that acts: its keys are not bound.
-    pub read_only: bool,
-    /// Looks are kept, and one can go back to them.
-    pub history: bool,
-    /// What is done when something becomes critical.
-    pub notify: Ways,
-    /// The blockers that the config expects at the start.
-    pub expected: Arc<[ExpectedBlocker]>,
-    /// The config file, where there is one: entries can be added to it.
-    pub config_file: Option<PathBuf>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            target: String::new(),
-            keymap: KeyMap::default(),
-            zone: chrono::Offset::fix(&chrono::Utc).into(),
-            note: None,
-            read_only: false,
-            history: false,
-            notify: Ways::default(),
-            expected: Arc::default(),
-            config_file: None,
-        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! A recording, and views of its looks made anew.
 
+mod player;
+mod segment;
+
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
 
 use super::digest::Digest;
-use super::history::{Command, History, NotThere, Reply, find};
+use super::history::{NotThere, find};
 use super::record;
 use crate::model::blame::Blame;
 use crate::model::event::Event;
@@ -16,17 +17,11 @@ use crate::model::past::KeptLook;
 use crate::model::thresholds::Thresholds;
 use crate::model::timeline::{Moment, PastView, Step};
 use crate::model::view::TargetId;
-use crate::wire::record::container::{self, About, FOOTER, HEADER, Header, Kind, MOMENT};
+use crate::wire::record::container::{self, About, Kind, MOMENT};
 use crate::wire::record::{Group, RecordError};
-
-/// Bytes that are looked through at once for the next record.
-const PIECE: usize = 1 << 16;
-
-/// The same where records are large: the end of one and the head of the next.
-const HEADS: usize = 512;
-
-/// Gaps that are longer, in seconds, are jumped over while it plays.
-const GAP: f64 = 5.0;
+pub use player::start;
+use segment::Segment;
+pub(super) use segment::last_whole;
 
 /// Looks that are passed over, where they cannot be read, before that is told: more than there are in a group.
 const DAMAGED: usize = 300;
@@ -53,21 +48,6 @@ pub enum ReplayError {
     /// The file or folder of this name has no recording in it.
     #[error("{0}: there is no recording")]
     Nothing(String),
-}
-
-/// One of the files of a recording.
-#[derive(Debug)]
-struct Segment {
-    file: File,
-    path: PathBuf,
-    /// A part of it and where that is: many records are small, and each would take three calls of the system.
-    piece: (u64, Vec<u8>),
-    /// Bytes that were looked through.
-    scanned: u64,
-    /// Bytes that were there when that was last asked.
-    length: u64,
-    /// Whether what comes goes on from a group that is known from its beginning.
-    has_key: bool,
 }
 
 /// Looks that need nothing before them.
@@ -119,16 +99,8 @@ impl Recording {
     /// # Errors
     /// When one cannot be read, or needs a later release.
     pub fn of(files: Vec<(File, PathBuf)>) -> Result<Self, ReplayError> {
-        let segment = |(file, path)| Segment {
-            file,
-            path,
-            piece: (0, Vec::new()),
-            scanned: 0,
-            length: 0,
-            has_key: false,
-        };
         let mut recording = Self {
-            segments: files.into_iter().map(segment).collect(),
+            segments: files.into_iter().map(|(file, path)| Segment::new(file, path)).collect(),
             about: None,
             thresholds: None,
             groups: Vec::new(),
@@ -172,7 +144,7 @@ impl Recording {
             while self.scan(at)? {}
             // What was half written then may be something else later.
             if let Some(segment) = self.segments.get_mut(at) {
-                segment.piece = (0, Vec::new());
+                segment.forget();
             }
         }
         Ok(self.moments.len() > before)
@@ -300,230 +272,5 @@ impl Recording {
             }
         }
         Err(RecordError::Damaged.into())
-    }
-}
-
-/// Where the last record of a file ends that is what was written; 0 where there is none.
-pub(super) fn last_whole(file: File) -> io::Result<u64> {
-    let mut segment =
-        Segment { file, path: PathBuf::new(), piece: (0, Vec::new()), scanned: 0, length: 0, has_key: false };
-    let mut end = 0;
-    while let Some((offset, header, _)) = segment.next()? {
-        if segment.read(offset)?.is_some() {
-            end = offset + header.total();
-        }
-    }
-    Ok(end)
-}
-
-impl Segment {
-    /// The next record whose end is there: where it is, what stands before its payload, and how that begins. What is between two
-    /// records is passed over.
-    fn next(&mut self) -> io::Result<Option<(u64, Header, [u8; MOMENT])>> {
-        loop {
-            let mut begin = [0; HEADER + MOMENT];
-            let read = self.copy(self.scanned, &mut begin, PIECE)?;
-            let Some((first, rest)) = begin.split_first_chunk::<HEADER>().filter(|_| read >= HEADER) else {
-                return Ok(None);
-            };
-            let Some(header) = Header::parse(first) else {
-                self.has_key = false;
-                if !self.skip()? {
-                    return Ok(None);
-                }
-                continue;
-            };
-            let end = self.scanned + header.total();
-            if end > self.length {
-                self.length = self.file.metadata()?.len();
-            }
-            if end > self.length {
-                // It is being written; or its length is wrong, and there are others behind it.
-                let here = self.scanned;
-                if self.skip()? {
-                    self.has_key = false;
-                    continue;
-                }
-                self.scanned = here;
-                return Ok(None);
-            }
-            let mut footer = [0; FOOTER];
-            let is_large = header.total() > PIECE as u64 / 16;
-            self.copy(end - FOOTER as u64, &mut footer, if is_large { HEADS } else { PIECE })?;
-            if footer != header.length.to_le_bytes() {
-                self.has_key = false;
-                if !self.skip()? {
-                    return Ok(None);
-                }
-                continue;
-            }
-            let offset = std::mem::replace(&mut self.scanned, end);
-            let mut moment = [0; MOMENT];
-            moment.copy_from_slice(rest);
-            return Ok(Some((offset, header, moment)));
-        }
-    }
-
-    /// The same as [`read_at`], from the piece where it is there; else a piece of so many bytes is read.
-    fn copy(&mut self, offset: u64, into: &mut [u8], size: usize) -> io::Result<usize> {
-        let (begin, piece) = &mut self.piece;
-        let end = offset + into.len() as u64;
-        if offset < *begin || end > *begin + piece.len() as u64 {
-            piece.resize(size, 0);
-            let read = read_at(&mut self.file, offset, piece)?;
-            piece.truncate(read);
-            *begin = offset;
-        }
-        let there =
-            usize::try_from(offset - *begin).ok().and_then(|from| piece.get(from..)).unwrap_or_default();
-        let count = there.len().min(into.len());
-        into.get_mut(..count).unwrap_or_default().copy_from_slice(there.get(..count).unwrap_or_default());
-        Ok(count)
-    }
-
-    /// Its path, for an error.
-    fn name(&self) -> String {
-        self.path.display().to_string()
-    }
-
-    /// Goes on to where another record may begin; false where none does.
-    fn skip(&mut self) -> io::Result<bool> {
-        let length = self.file.metadata()?.len();
-        let mut piece = vec![0; PIECE];
-        let mut at = self.scanned + 1;
-        while at < length {
-            let read = read_at(&mut self.file, at, &mut piece)?;
-            if let Some(found) = container::next_sync(piece.get(..read).unwrap_or_default()) {
-                self.scanned = at + found as u64;
-                return Ok(true);
-            }
-            if read < PIECE {
-                break;
-            }
-            // One may begin at the end of this piece.
-            at += (read - 3) as u64;
-        }
-        Ok(false)
-    }
-
-    /// The payload of a record; none where it is not what was written.
-    fn read(&mut self, offset: u64) -> io::Result<Option<Vec<u8>>> {
-        let mut header = [0; HEADER];
-        self.file.seek(SeekFrom::Start(offset))?;
-        self.file.read_exact(&mut header)?;
-        let Some(header) = Header::parse(&header) else { return Ok(None) };
-        let mut payload = vec![0; header.length as usize + FOOTER];
-        self.file.read_exact(&mut payload)?;
-        let footer = payload.split_off(header.length as usize);
-        Ok(header.fits(&payload, &footer).then_some(payload))
-    }
-}
-
-/// Reads as much as there is.
-fn read_at(file: &mut File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-    file.seek(SeekFrom::Start(offset))?;
-    let mut read = 0;
-    while let Some(rest) = into.get_mut(read..).filter(|rest| !rest.is_empty()) {
-        match file.read(rest) {
-            Ok(0) => break,
-            Ok(count) => read += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
-}
-
-/// How often a recording that grows is looked at.
-const GROWS: Duration = Duration::from_millis(200);
-
-/// Shows a recording on a thread of its own: the look of `first` at once, and then what is asked for. With `follow` it shows what comes
-/// while nobody asks for anything else.
-///
-/// # Errors
-/// When the system has no thread to give.
-pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<f64>) -> io::Result<History> {
-    let (history, received, answers) = History::channel();
-    let serve = move || {
-        let mut player = Player { shown: recording.moments().len() as u64, speed, follow };
-        let first = recording.go(player.shown, first);
-        player.note(first.as_ref().ok());
-        let _ = answers.send(Reply::Look(first));
-        loop {
-            match received.recv_timeout(player.rest(&recording)) {
-                Ok(Command::Go { from, step }) => {
-                    // Who goes somewhere stays there.
-                    player.follow = false;
-                    // What cannot be read any more is where it ends.
-                    let _ = recording.look_on();
-                    let answer = recording.go(from, step);
-                    player.note(answer.as_ref().ok());
-                    player.follow = follow && matches!(answer, Ok(None));
-                    let _ = answers.send(Reply::Look(answer));
-                }
-                Ok(Command::Play(speed)) => player.speed = speed,
-                Ok(Command::Keep(_) | Command::Lost(_) | Command::Save(..)) => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    let has_more = recording.look_on().unwrap_or_default();
-                    let next = match (player.follow, player.speed) {
-                        (true, _) if has_more => Step::Looks(i32::MAX),
-                        (false, Some(_)) => Step::Looks(1),
-                        _ => continue,
-                    };
-                    if let Some(answer) = player.on(&mut recording, next) {
-                        let _ = answers.send(Reply::Look(answer));
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-        }
-    };
-    std::thread::Builder::new().name("replay".to_owned()).spawn(serve)?;
-    Ok(history)
-}
-
-/// Which look a replay shows, and how it goes on.
-struct Player {
-    /// The number of the look that is shown.
-    shown: u64,
-    /// So many times as fast as it was; none for standing still.
-    speed: Option<f64>,
-    /// Whether it shows each look that is added to the file.
-    follow: bool,
-}
-
-impl Player {
-    fn note(&mut self, answer: Option<&Option<Arc<PastView>>>) {
-        if let Some(Some(past)) = answer {
-            self.shown = past.view.id;
-        }
-    }
-
-    /// How long until the next look.
-    fn rest(&self, recording: &Recording) -> Duration {
-        let (Some(speed), false) = (self.speed, self.follow) else { return GROWS };
-        let at = |number: u64| {
-            let place = usize::try_from(number.checked_sub(1)?).ok()?;
-            Some(recording.moments().get(place)?.at)
-        };
-        let Some((here, next)) = at(self.shown).zip(at(self.shown + 1)) else { return GROWS };
-        let between = (next - here).as_seconds_f64().clamp(0.0, GAP);
-        Duration::from_secs_f64(between / speed).max(Duration::from_millis(10))
-    }
-
-    /// Goes on; none where there is nothing more.
-    fn on(&mut self, recording: &mut Recording, step: Step) -> Option<super::history::Answer> {
-        let step = if step == Step::Looks(i32::MAX) {
-            let last = recording.moments().len() as u64;
-            Step::Looks(i32::try_from(last.saturating_sub(self.shown)).unwrap_or(i32::MAX))
-        } else {
-            step
-        };
-        let answer = recording.go(self.shown, step);
-        self.note(answer.as_ref().ok());
-        match answer {
-            Ok(Some(past)) => Some(Ok(Some(past))),
-            _ => None,
-        }
     }
 }

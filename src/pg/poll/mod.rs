@@ -8,6 +8,7 @@
 //! Behind a pooler that lends sessions by the transaction all of a poll is one, and what is looked up beside it is in it too (the module `loan`).
 
 mod announced;
+mod beside;
 mod identity;
 mod known;
 mod link;
@@ -26,13 +27,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::section_error::SectionError;
+pub use beside::{open_beside, open_plain};
 pub use open_error::OpenError;
 pub(crate) use pg_connect::message;
 pub use pooler::is_own;
 pub(crate) use pooler::take_back;
 pub(crate) use pulse::silence;
 pub(in crate::pg) use sections::raw;
-pub use session::{Session, open_beside, open_plain};
+pub use session::Session;
 
 use rustc_hash::FxHashMap;
 
