@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join5;
+use futures_util::future::{join, join5};
 use tokio_postgres::Client;
 
 use super::known::Known;
