@@ -232,12 +232,13 @@ fn wait_classes(context: &Context<'_>) -> Line {
     let (mut other, mut others) = (0u32, BTreeSet::new());
     for backend in context.snapshot.backends.rows.iter().filter(active) {
         let class = backend.wait_event_type.as_deref().unwrap_or("CPU");
-        match CLASSES.iter().position(|known| *known == class).and_then(|at| counts.get_mut(at)) {
-            Some(count) => *count += 1,
-            None => {
-                other += 1;
-                others.insert(class);
-            }
+        if let Some(count) =
+            CLASSES.iter().position(|known| *known == class).and_then(|at| counts.get_mut(at))
+        {
+            *count += 1;
+        } else {
+            other += 1;
+            others.insert(class);
         }
     }
     let total: u32 = counts.iter().sum::<u32>() + other;
