@@ -143,7 +143,12 @@ pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
             lines.push(field("frees", words, Tone::Good));
             let behind = blocked.saturating_sub(some.len());
             if behind > 0 {
-                lines.push(field("", format!("the other {behind} wait on behind them"), Tone::Dim));
+                // Those who are freed may be in their way, and so may others who are here already.
+                let others = match behind {
+                    1 => "the other one waits".to_owned(),
+                    many => format!("the other {many} wait"),
+                };
+                lines.push(field("", format!("{others} on behind these or others"), Tone::Dim));
             }
         }
     }
