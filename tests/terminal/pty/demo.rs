@@ -72,7 +72,7 @@ fn tasks_and_all_three_lock_scenarios_appear() {
 #[test]
 fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     let mut screen = Screen::spawn((80, 24), &[], &["--refresh", "0.2s", "demo"]);
-    screen.shows("psql-anna forgot to commit and blocks 12: press K, then y");
+    screen.shows("psql-anna forgot to commit: press K, y");
     // Who has just become a root is left alone for a moment; then the header says what helps.
     screen.shows("K terminate");
     screen.keys("K");

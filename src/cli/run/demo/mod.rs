@@ -69,23 +69,33 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     Ok(status)
 }
 
-/// What to try first, in one line.
+/// Columns of the line on the smallest usual terminal.
+const COLUMNS: usize = 80;
+
+/// What to try, in one line: of each that is played the keys that help, as far as there is room.
 fn hint(options: &DemoOptions) -> String {
     let tasks = options.tasks.as_ref();
-    let what = if options.scenarios.contains(&Scenario::Chain) {
-        "psql-anna forgot to commit and blocks 12: press K, then y"
-    } else if options.scenarios.contains(&Scenario::Convoy) {
-        "a report holds up a migration, and that everybody else: C cancels the report"
-    } else if tasks.is_some_and(|tasks| tasks.crash) {
-        "workers are killed in mid task: 4, then R on an orphan recovers it"
-    } else if tasks.is_some_and(|tasks| tasks.stall) {
-        "some work hangs: 4, then R on a slow task ends its session and recovers it"
-    } else if tasks.is_some_and(|tasks| tasks.contests.contains(&Contest::Leases)) {
-        "six workers compete for four leases: 5, then U ends a lease"
-    } else {
-        "look around with 1 to 8"
-    };
-    format!("demo: {what}. ? helps, q quits")
+    let plays = |contest| tasks.is_some_and(|tasks| tasks.contests.contains(&contest));
+    let tries = [
+        (options.scenarios.contains(&Scenario::Chain), "psql-anna forgot to commit: press K, y"),
+        (options.scenarios.contains(&Scenario::Convoy), "a report holds up all others: C, y"),
+        (tasks.is_some_and(|tasks| tasks.stall), "work hangs: 4, R on a slow task, y"),
+        (tasks.is_some_and(|tasks| tasks.workers > 0), "Orphans: 4, R, y"),
+        (plays(Contest::Leases), "Leases: 5, U, and the number it asks for"),
+        (plays(Contest::Queue), "Lost items: 6, R, y"),
+    ];
+    let mut said = String::new();
+    for (_, words) in tries.into_iter().filter(|(is_there, _)| *is_there) {
+        let longer = if said.is_empty() { words.to_owned() } else { format!("{said}. {words}") };
+        if said.is_empty() || line(&longer).len() <= COLUMNS {
+            said = longer;
+        }
+    }
+    line(if said.is_empty() { "look around with 1 to 9" } else { &said })
+}
+
+fn line(said: &str) -> String {
+    format!("demo: {said}. ? helps, q quits")
 }
 
 /// `locktop demo-worker`: a worker of a demo, which is told on standard input what to do.
