@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::demo::scenario::{Blocker, Pace, Scenario, Stage};
+use locktop::demo::scenario::{Blocker, Scenario, ScratchSchema, Timing};
 use locktop::feed::once::once;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{Ask, Outcome, PlanContext, SelectedRow, TargetKind, Verb, sessions};
@@ -33,9 +33,9 @@ async fn a_root_frees_as_many_as_proceed_when_it_is_ended() {
 async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
     let name = format!("{} on {}", scenario.name(), server.version());
     let info = database(server).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
-    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
     let facts = running.facts().clone();
     let frozen = Frozen::stop(facts.waits.iter().map(|wait| wait.waiter));
     for root in &facts.roots {
@@ -60,7 +60,7 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
     drop(frozen);
     // One prepared transaction is cleaned up twice: its end is what was tested.
     let _ = running.stop().await;
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
 }
 
 /// Ends a root as the dashboard does; whom the plan says that this frees.
@@ -123,9 +123,9 @@ async fn several_that_go_free_those_that_the_graph_names() {
 async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
     let name = format!("{} on {}", scenario.name(), server.version());
     let info = database(server).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
-    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
     let facts = running.facts().clone();
     let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
     let mut frozen = Frozen::stop(waiters.iter().copied());
@@ -146,7 +146,7 @@ async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
     drop(frozen);
     // Where its own sessions were ended it may have nothing left to stop.
     let _ = running.stop().await;
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
     granted.len()
 }
 
@@ -157,9 +157,9 @@ const VICTIMS: usize = 12;
 async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) -> usize {
     let name = format!("{} on {}", scenario.name(), server.version());
     let info = database(server).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
-    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
     let facts = running.facts().clone();
     let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
     let roots = facts.roots.iter().map(Blocker::pid).filter(|pid| *pid != 0);
@@ -183,7 +183,7 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
     }
     drop(frozen);
     running.stop().await.unwrap();
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
     went_on
 }
 

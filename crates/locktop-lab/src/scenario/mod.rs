@@ -2,7 +2,7 @@
 //! against them.
 //!
 //! A scenario returns once its state has come about, which it learns from the server, together with what is true
-//! then: who waits, for whom, who blocks all others. Everything is made in a schema of its own (see [`Stage`]).
+//! then: who waits, for whom, who blocks all others. Everything is made in a schema of its own (see [`ScratchSchema`]).
 
 mod advisory;
 mod chain;
@@ -15,15 +15,15 @@ mod parallel;
 mod prepared;
 mod queue;
 mod running;
+mod scratch;
 mod session;
-mod stage;
 mod traffic;
 mod tuple;
 
-pub use advisory::Crowd;
+pub use advisory::AdvisoryContention;
 pub use error::ScenarioError;
-pub use running::{Blocker, Facts, Pace, Running, Wait};
-pub use stage::{SCHEMA, Stage};
+pub use running::{Blocker, Facts, Running, Timing, Wait};
+pub use scratch::{SCHEMA, ScratchSchema};
 pub use traffic::{Traffic, TrafficOptions};
 
 use std::str::FromStr;
@@ -56,7 +56,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// All of them.
+    /// All scenarios, in the order in which they are listed.
     pub const ALL: [Self; 11] = [
         Self::Chain,
         Self::Convoy,
@@ -71,7 +71,7 @@ impl Scenario {
         Self::OtherDatabase,
     ];
 
-    /// Those that the demo plays. They need no rights beyond making a schema, and touch nothing outside it.
+    /// Those that the demo shows. They need no rights beyond making a schema, and touch nothing outside it.
     pub const DEMO: [Self; 3] = [Self::Chain, Self::Convoy, Self::Deadlock];
 
     /// Its name on the command line.
@@ -123,21 +123,23 @@ impl Scenario {
     ///
     /// # Errors
     /// When the server refuses a session or a statement, or the state does not come about within 30 seconds.
-    pub async fn start(self, stage: &Stage, pace: Pace) -> Result<Running, ScenarioError> {
+    pub async fn start(self, scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
         match self {
-            Self::Chain => chain::start(stage, pace).await,
-            Self::Convoy => convoy::start(stage, pace).await,
-            Self::Deadlock => deadlock::start(stage, pace).await,
-            Self::AdvisoryIdle => Crowd::default().start(stage).await,
+            Self::Chain => chain::start(scratch, timing).await,
+            Self::Convoy => convoy::start(scratch, timing).await,
+            Self::Deadlock => deadlock::start(scratch, timing).await,
+            Self::AdvisoryIdle => AdvisoryContention::default().start(scratch).await,
             Self::AdvisoryInTransaction => {
-                Crowd { waiters: 20, in_transaction: true, ..Crowd::default() }.start(stage).await
+                AdvisoryContention { waiters: 20, in_transaction: true, ..AdvisoryContention::default() }
+                    .start(scratch)
+                    .await
             }
-            Self::Prepared => prepared::start(stage).await,
-            Self::QueuedDdl => queue::ddl(stage).await,
-            Self::InnocentHolder => queue::innocent(stage).await,
-            Self::TupleLocks => tuple::start(stage).await,
-            Self::ParallelHolder => parallel::start(stage).await,
-            Self::OtherDatabase => other_database::start(stage).await,
+            Self::Prepared => prepared::start(scratch).await,
+            Self::QueuedDdl => queue::ddl(scratch).await,
+            Self::InnocentHolder => queue::innocent(scratch).await,
+            Self::TupleLocks => tuple::start(scratch).await,
+            Self::ParallelHolder => parallel::start(scratch).await,
+            Self::OtherDatabase => other_database::start(scratch).await,
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) const TABLES: &str = "
     INSERT INTO traffic_scan SELECT id, repeat('x', 500) FROM generate_series(1, 60) id;
     ANALYZE traffic_scan";
 
-/// Removes them.
+/// Removes what [`TABLES`] makes.
 pub(super) const DROP_TABLES: &str = "DROP TABLE IF EXISTS traffic_1, traffic_2, traffic_3, traffic_scan";
 
 const TABLE: [&str; 3] = ["traffic_1", "traffic_2", "traffic_3"];
@@ -67,13 +67,13 @@ pub(super) fn statement(random: &mut Random) -> String {
 
 /// How a transaction ends.
 pub(super) enum End {
-    /// With this statement.
+    /// It ends with this statement.
     Now(&'static str),
     /// It is prepared, and a while later ended with this statement and its gid.
     InTwoPhases(&'static str),
 }
 
-/// Chooses.
+/// Chooses how a transaction ends: one in five in two phases.
 pub(super) fn end(random: &mut Random) -> End {
     match random.below(20) {
         0..=2 => End::InTwoPhases("COMMIT PREPARED"),
