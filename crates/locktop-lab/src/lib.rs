@@ -17,7 +17,6 @@ mod install;
 mod open_question;
 pub mod postgres;
 mod process;
-mod random;
 pub mod redis;
 mod run;
 pub mod scenario;

@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error};
 
 use crate::OpenQuestion;
 use crate::process::is_stopped;
-use crate::random::Random;
 use crate::workers::WorkerPool;
 use locktop_base::clock;
 use pg_connect::connect::connect;
@@ -97,14 +97,11 @@ pub(crate) struct ScheduledFault {
 }
 
 impl FaultPlan {
-    pub(crate) fn next(&self, random: &mut Random) -> ScheduledFault {
-        let between = |random: &mut Random, (least, more): (u64, u64)| least + random.below(more);
+    pub(crate) fn next(&self, random: &mut Rng) -> ScheduledFault {
+        let between = |random: &mut Rng, (least, more): (u64, u64)| least + random.u64(..more);
         let gap = between(random, self.gap) * self.times;
-        let fault = match self.kinds {
-            [fault] => *fault,
-            kinds => random.one(kinds),
-        };
-        ScheduledFault { gap, fault, which: random.next(), after: between(random, self.after) }
+        let fault = random.choice(self.kinds).copied().unwrap_or_default();
+        ScheduledFault { gap, fault, which: random.u64(..), after: between(random, self.after) }
     }
 }
 
@@ -174,7 +171,7 @@ impl RunnerState {
 
 /// Goes on for as long as it is let.
 pub(super) async fn inject_faults(state: Arc<RunnerState>) {
-    let mut random = Random::new(state.seed ^ state.faults.salt);
+    let mut random = Rng::with_seed(state.seed ^ state.faults.salt);
     loop {
         if let Some(client) = state.connect().await {
             // An error is a lost server.
@@ -187,7 +184,7 @@ pub(super) async fn inject_faults(state: Arc<RunnerState>) {
 async fn inject_until_lost(
     state: &Arc<RunnerState>,
     client: Arc<Client>,
-    random: &mut Random,
+    random: &mut Rng,
 ) -> Result<(), Error> {
     wake_all(state, &client).await?;
     let mut pauses = JoinSet::new();
@@ -318,7 +315,7 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_mishaps_each_time() {
         let faults = |seed| {
-            let mut random = Random::new(seed);
+            let mut random = Rng::with_seed(seed);
             (0..50).map(|_| FaultPlan::default().next(&mut random)).collect::<Vec<_>>()
         };
         assert_eq!(faults(3), faults(3));

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
 use super::sessions::{Failures, SessionWork, Sessions, lock};
 use super::tally::{ContestOutcome, Tally, count};
 use super::{Contest, Environment};
-use crate::random::Random;
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
 use locktop_locks::snowflake::{Generator, Snowflake, SnowflakeError};
@@ -88,12 +88,12 @@ impl SessionWork for Ids {
     const NAME: &'static str = "ids";
     const LONGEST: u64 = 40;
 
-    async fn turn(&self, session: usize, client: &Client, random: &mut Random) -> Result<(), CallError> {
+    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), CallError> {
         let index = session % usize::from(WORKERS);
         let Some(generator) = self.generators.get(index) else { return Ok(()) };
         let before = lock(&self.counts).highest(index);
-        let ids = if random.below(SEVERAL) == 0 {
-            let count = u16::try_from(1 + random.below(MOST)).unwrap_or(1);
+        let ids = if random.u64(..SEVERAL) == 0 {
+            let count = u16::try_from(1 + random.u64(..MOST)).unwrap_or(1);
             generator.many(client, count).await
         } else {
             generator.next(client).await.map(|id| vec![id])

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
 use super::sessions::{Failures, SessionWork, Sessions, lock};
 use super::tally::{ContestOutcome, Tally, count};
 use super::{Contest, Environment};
-use crate::random::Random;
 use locktop_locks::call::CallError;
 use locktop_locks::rate_limit::{Decision, RateLimit};
 
@@ -88,7 +88,7 @@ impl SessionWork for RateLimits {
     const NAME: &'static str = "api";
     const LONGEST: u64 = 120;
 
-    async fn turn(&self, _: usize, client: &Client, _: &mut Random) -> Result<(), CallError> {
+    async fn turn(&self, _: usize, client: &Client, _: &mut Rng) -> Result<(), CallError> {
         let decision = self.limit.take(client, KEY).await?;
         lock(&self.windows).note(&decision);
         Ok(())

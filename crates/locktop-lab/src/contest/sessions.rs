@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use fastrand::Rng;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
@@ -13,7 +14,6 @@ use tokio_postgres::{Client, Error};
 
 use super::tally::ContestOutcome;
 use super::{Environment, RunningContest};
-use crate::random::Random;
 use locktop_locks::call::CallError;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
@@ -33,7 +33,7 @@ pub(super) trait SessionWork: Debug + Send + Sync + 'static {
         &self,
         session: usize,
         client: &Client,
-        random: &mut Random,
+        random: &mut Rng,
     ) -> impl Future<Output = Result<(), CallError>> + Send;
 
     /// The numbers, as they are now. `over`: all sessions have ended between two turns.
@@ -95,7 +95,7 @@ impl<W: SessionWork> Sessions<W> {
                 work: Arc::clone(&work),
                 info: environment.info.clone().with_application_name(&name),
                 number,
-                random: Random::new(
+                random: Rng::with_seed(
                     environment.seed ^ u64::try_from(number << 8 | W::NAME.len()).unwrap_or(0),
                 ),
                 quit: told.clone(),
@@ -136,7 +136,7 @@ struct SessionLoop<W> {
     work: Arc<W>,
     info: ConnInfo,
     number: usize,
-    random: Random,
+    random: Rng,
     quit: watch::Receiver<bool>,
     failures: Arc<Failures>,
 }
@@ -159,7 +159,7 @@ impl<W: SessionWork> SessionLoop<W> {
             if let Err(error) = self.work.turn(self.number, client, &mut self.random).await {
                 self.failures.note(&error);
             }
-            tokio::time::sleep(Duration::from_millis(self.random.below(W::LONGEST))).await;
+            tokio::time::sleep(Duration::from_millis(self.random.u64(..W::LONGEST))).await;
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
+use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
 use super::sessions::{Failures, SessionWork, Sessions, lock};
 use super::tally::{ContestOutcome, Tally, count};
 use super::{Contest, Environment};
-use crate::random::Random;
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
 use locktop_locks::optimistic::{Accounts, Cents, TransferError};
@@ -132,17 +132,17 @@ impl SessionWork for Transfers {
     const NAME: &'static str = "payments";
     const LONGEST: u64 = 60;
 
-    async fn turn(&self, session: usize, client: &Client, random: &mut Random) -> Result<(), CallError> {
+    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), CallError> {
         if session == 0 {
             return self.audit(client).await;
         }
         let accounts = u64::try_from(self.ids.len()).unwrap_or(1);
         let index = |number: u64| usize::try_from(number).unwrap_or_default();
-        let first = random.below(accounts);
-        let second = (first + 1 + random.below(accounts - 1)) % accounts;
+        let first = random.u64(..accounts);
+        let second = (first + 1 + random.u64(..accounts - 1)) % accounts;
         let (from, to) = (index(first), index(second));
         let (Some(source), Some(target)) = (self.ids.get(from), self.ids.get(to)) else { return Ok(()) };
-        let amount = i64::try_from(1 + random.below(MOST)).unwrap_or(1);
+        let amount = i64::try_from(1 + random.u64(..MOST)).unwrap_or(1);
         let outcome = self.accounts.transfer(client, *source, *target, Cents(amount), ATTEMPTS).await;
         lock(&self.counts).note(from, to, amount, &outcome);
         match outcome {

@@ -1,7 +1,6 @@
 //! A server in a directory of its own.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,7 +43,7 @@ impl Server {
         data: Option<&Path>,
         signal: &str,
     ) -> (PathBuf, Command) {
-        let directory = parent.join(format!("{prefix}{:016x}", RandomState::new().hash_one(0)));
+        let directory = parent.join(format!("{prefix}{:016x}", fastrand::u64(..)));
         shell.current_dir("/").args(["-c", WATCHDOG, "locktop-watchdog", signal]).arg(&directory);
         shell.arg(data.unwrap_or(Path::new("")));
         (directory, shell)

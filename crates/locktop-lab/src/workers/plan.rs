@@ -1,9 +1,9 @@
 //! Which tasks there are and what becomes of each: made from a seed, the same each time.
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::names;
-use crate::random::Random;
 
 /// How the work of a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ const PRIORITIES: [i32; 6] = [0, 0, 0, 1, 5, 10];
 
 /// The tasks. `hanging` makes one of thirty never end.
 pub(super) fn planned_tasks(seed: u64, count: usize, hanging: bool) -> Vec<PlannedTask> {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut tasks: Vec<PlannedTask> =
         (0..count).map(|n| planned_task(&mut random, n, hanging && n % 30 == 7)).collect();
     // The schedules are stretched until they ask for so many workers a task, whatever was drawn.
@@ -71,31 +71,25 @@ fn as_number(count: usize) -> f64 {
     count as f64
 }
 
-fn planned_task(random: &mut Random, n: usize, hangs: bool) -> PlannedTask {
+fn planned_task(random: &mut Rng, n: usize, hangs: bool) -> PlannedTask {
     let (name, kind) = names::job(n);
     // As many between 1 s and 10 s as between 1 min and 10 min: short ones are many, long ones make the load.
-    let work = SHORTEST * (LONGEST / SHORTEST).powf(share(random));
-    let (cron, every) = random.one(&SCHEDULES);
-    let slack = 1.5 + 1.5 * share(random);
+    let work = SHORTEST * (LONGEST / SHORTEST).powf(random.f64());
+    let (cron, every) = random.choice(SCHEDULES).unwrap_or_default();
+    let slack = 1.5 + 1.5 * random.f64();
     // Some were given their limit when there was less to do.
-    let outgrown = random.below(12) == 0 && work > 90.0;
+    let outgrown = random.u64(..12) == 0 && work > 90.0;
     let timeout = if outgrown { work * 0.5 } else { (work * slack).max(120.0) };
-    let fails = random.below(16) == 0;
+    let fails = random.u64(..16) == 0;
     // A third is due at once; the others come in turn.
-    let first = if random.below(3) == 0 { 0.0 } else { every * share(random) };
-    let priority = random.one(&PRIORITIES);
+    let first = if random.u64(..3) == 0 { 0.0 } else { every * random.f64() };
+    let priority = random.choice(PRIORITIES).unwrap_or_default();
     let ends = match (hangs, fails) {
         (true, _) => TaskEnd::Hangs,
         (false, true) => TaskEnd::Fails,
         (false, false) => TaskEnd::Well,
     };
     PlannedTask { name, kind, cron, priority, work, timeout, every, first, ends }
-}
-
-/// A number from 0 up to 1.
-#[expect(clippy::cast_precision_loss, reason = "a million is exact")]
-fn share(random: &mut Random) -> f64 {
-    random.below(1_000_000) as f64 / 1_000_000.0
 }
 
 #[cfg(test)]

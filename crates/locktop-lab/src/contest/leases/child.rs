@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio_postgres::Client;
 
-use crate::random::Random;
 use crate::scenario::SCHEMA;
 use crate::workers::WorkerConfig;
 use locktop_locks::call::CallError;
@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &WorkerConfig, leases: i32, term: u64, seed: u64
         schema: SchemaName::new(&config.schema).map_err(|error| error.to_string())?,
         name: config.worker.clone(),
         term,
-        random: Random::new(seed ^ u64::from(config.process.unsigned_abs()) << 32),
+        random: Rng::with_seed(seed ^ u64::from(config.process.unsigned_abs()) << 32),
     };
     loop {
         // An error is a lost server, or a term that was not enough to be told of it.
@@ -47,7 +47,7 @@ struct Node {
     name: String,
     /// In milliseconds.
     term: u64,
-    random: Random,
+    random: Rng,
 }
 
 impl Node {
@@ -55,15 +55,15 @@ impl Node {
         let mut client = connect(&self.info).await?.client;
         loop {
             let id =
-                1 + i32::try_from(self.random.below(u64::from(leases.unsigned_abs()))).unwrap_or_default();
+                1 + i32::try_from(self.random.u64(..u64::from(leases.unsigned_abs()))).unwrap_or_default();
             let term = Duration::from_millis(self.term);
             let request = Request { schema: self.schema.clone(), ..Request::new(id, &self.name, term) };
             if let Some(lease) = Lease::acquire_within(&self.info, &request, TIMEOUT).await? {
                 // From a fifth of a term to two of them: some need no renewal, and some several.
-                let work = Duration::from_millis(self.term / 5 + self.random.below(self.term * 2));
+                let work = Duration::from_millis(self.term / 5 + self.random.u64(..self.term * 2));
                 self.hold(&mut client, id, lease, work).await?;
             }
-            tokio::time::sleep(Duration::from_millis(self.random.below(self.term / 5))).await;
+            tokio::time::sleep(Duration::from_millis(self.random.u64(..self.term / 5))).await;
         }
     }
 

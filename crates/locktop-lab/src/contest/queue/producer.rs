@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
 use crate::contest::Environment;
-use crate::random::Random;
 use crate::scenario::SCHEMA;
 use locktop_locks::call::CallError;
 use locktop_locks::work_queue::WorkQueue;
@@ -50,7 +50,7 @@ pub(super) struct Payload {
 /// Goes on until it is told to end, which it does between two items.
 pub(super) async fn run(environment: Environment, added: Arc<AtomicU64>, mut quit: watch::Receiver<bool>) {
     let info = environment.info.clone().with_application_name("locktop demo producer");
-    let mut random = Random::new(environment.seed ^ SALT);
+    let mut random = Rng::with_seed(environment.seed ^ SALT);
     while !*quit.borrow() {
         if let Ok(connection) = connect(&info).await {
             // An error is a lost server.
@@ -67,7 +67,7 @@ async fn rest(quit: &mut watch::Receiver<bool>) {
 async fn fill(
     environment: &Environment,
     client: &Client,
-    random: &mut Random,
+    random: &mut Rng,
     added: &AtomicU64,
     quit: &mut watch::Receiver<bool>,
 ) -> Result<(), CallError> {
@@ -79,13 +79,13 @@ async fn fill(
             if *quit.borrow() {
                 break;
             }
-            let ends = match random.below(20) {
+            let ends = match random.u64(..20) {
                 0 => ItemEnd::Badly,
                 1 | 2 => ItemEnd::Again,
                 _ => ItemEnd::Well,
             };
-            let payload = Payload { milliseconds: least + random.below(more), ends };
-            queue.add(client, random.one(&KINDS), &payload).await?;
+            let payload = Payload { milliseconds: least + random.u64(..more), ends };
+            queue.add(client, random.choice(KINDS).unwrap_or_default(), &payload).await?;
             added.fetch_add(1, Ordering::SeqCst);
         }
         if !environment.headless {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio_postgres::Client;
 
-use crate::random::Random;
 use crate::scenario::SCHEMA;
 use crate::workers::WorkerConfig;
 use locktop_base::clock;
@@ -39,7 +39,7 @@ pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed:
     };
     let (one, five) = urls.split_at_checked(1).ok_or("there are no servers")?;
     let sets = [set("one", one)?, set("five", five)?];
-    let mut random = Random::new(seed ^ u64::from(config.process.unsigned_abs()) << 32);
+    let mut random = Rng::with_seed(seed ^ u64::from(config.process.unsigned_abs()) << 32);
     loop {
         if let Ok(connection) = connect(&info).await {
             let client = LockClient { client: connection.client, name: config.worker.clone(), term };
@@ -69,16 +69,16 @@ fn number(every: u64) -> u64 {
 }
 
 impl LockClient {
-    async fn work(&self, sets: &[Set; 2], random: &mut Random) -> Result<(), tokio_postgres::Error> {
+    async fn work(&self, sets: &[Set; 2], random: &mut Rng) -> Result<(), tokio_postgres::Error> {
         loop {
             let [one, five] = sets;
-            let set = if random.below(3) == 0 { one } else { five };
-            match random.below(4) {
+            let set = if random.u64(..3) == 0 { one } else { five };
+            match random.u64(..4) {
                 0 => self.submit(set).await?,
                 1 => self.run_task(set).await?,
                 _ => self.use_resource(set, random).await?,
             }
-            tokio::time::sleep(Duration::from_millis(20 + random.below(150))).await;
+            tokio::time::sleep(Duration::from_millis(20 + random.u64(..150))).await;
         }
     }
 
@@ -115,11 +115,11 @@ impl LockClient {
     }
 
     /// A resource for one at a time, which takes a while.
-    async fn use_resource(&self, set: &Set, random: &mut Random) -> Result<(), tokio_postgres::Error> {
+    async fn use_resource(&self, set: &Set, random: &mut Rng) -> Result<(), tokio_postgres::Error> {
         let Some((guard, hold)) = self.take(set, "resource", "lock:printer", QUEUE).await? else {
             return Ok(());
         };
-        let until = clock::since_boot() + Duration::from_millis(self.term / 6 + random.below(self.term));
+        let until = clock::since_boot() + Duration::from_millis(self.term / 6 + random.u64(..self.term));
         while guard.is_held() && clock::since_boot() < until {
             tokio::time::sleep(STEP).await;
             self.sign(&guard, hold).await?;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::contest::Environment;
-use crate::random::Random;
 use crate::redis::{RedisServer, RedisServerError};
 
 const SERVERS: usize = 6;
@@ -40,7 +40,7 @@ impl Servers {
         let (quit, told) = watch::channel(false);
         let counts = Arc::<FaultCounts>::default();
         let gap = if environment.headless { (800, 1_500) } else { (6_000, 8_000) };
-        let random = Random::new(environment.seed ^ SALT);
+        let random = Rng::with_seed(environment.seed ^ SALT);
         let faults = tokio::spawn(inject_faults(servers, random, gap, told, Arc::clone(&counts)));
         Ok(Self { urls, quit, faults, left: Vec::new(), counts })
     }
@@ -79,18 +79,18 @@ impl Drop for Servers {
 
 async fn inject_faults(
     mut servers: Vec<RedisServer>,
-    mut random: Random,
+    mut random: Rng,
     (least, more): (u64, u64),
     mut quit: watch::Receiver<bool>,
     counts: Arc<FaultCounts>,
 ) -> Vec<RedisServer> {
     loop {
-        let gap = Duration::from_millis(least + random.below(more));
+        let gap = Duration::from_millis(least + random.u64(..more));
         if tokio::time::timeout(gap, quit.wait_for(|quit| *quit)).await.is_ok() {
             return servers;
         }
-        let (which, kind) = (random.below(6), random.below(2));
-        let pause = Duration::from_millis(200 + random.below(1_300));
+        let (which, kind) = (random.u64(..6), random.u64(..2));
+        let pause = Duration::from_millis(200 + random.u64(..1_300));
         let Some(server) = usize::try_from(which).ok().and_then(|which| servers.get_mut(which)) else {
             continue;
         };

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio::task::JoinHandle;
 
 use self::script::End;
 use super::error::ScenarioError;
 use super::scratch::ScratchSchema;
 use super::session::Session;
-use crate::random::Random;
 
 /// How many sessions make traffic, and how.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +64,10 @@ impl Traffic {
     pub async fn start(scratch: &ScratchSchema, options: TrafficOptions) -> Result<Self, ScenarioError> {
         scratch.run(script::TABLES).await?;
         let mut traffic = Self { scratch: scratch.clone(), shared: Arc::default(), tasks: Vec::new() };
-        let mut seeds = Random::new(options.seed);
+        let mut seeds = Rng::with_seed(options.seed);
         for number in 0..options.sessions {
             let session = scratch.session(&format!("traffic-{number}")).await?;
-            let mut random = Random::new(seeds.next());
+            let mut random = Rng::with_seed(seeds.u64(..));
             session.run(&script::settings(&mut random, options.reordered)).await?;
             let traffic_session =
                 TrafficSession { session, random, pause: options.pause, shared: Arc::clone(&traffic.shared) };
@@ -120,7 +120,7 @@ impl Drop for Traffic {
 /// One session of the traffic.
 struct TrafficSession {
     session: Session,
-    random: Random,
+    random: Rng,
     pause: Duration,
     shared: Arc<Shared>,
 }
@@ -144,7 +144,7 @@ impl TrafficSession {
 
     async fn transaction(&mut self, gid: &str) -> Result<(), ScenarioError> {
         self.session.run("BEGIN").await?;
-        for _ in 0..=self.random.below(5) {
+        for _ in 0..=self.random.u64(..5) {
             let statement = script::statement(&mut self.random);
             self.session.run(&statement).await?;
             self.think().await;
@@ -162,6 +162,6 @@ impl TrafficSession {
 
     async fn think(&mut self) {
         let longest = u64::try_from(self.pause.as_micros()).unwrap_or(u64::MAX);
-        tokio::time::sleep(Duration::from_micros(self.random.below(longest.saturating_add(1)))).await;
+        tokio::time::sleep(Duration::from_micros(self.random.u64(..longest.saturating_add(1)))).await;
     }
 }
