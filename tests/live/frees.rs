@@ -24,14 +24,14 @@ use crate::truth::party;
 async fn a_root_frees_as_many_as_proceed_when_it_is_ended() {
     for version in super::versions() {
         let server = super::server(version).await;
-        for scenario in Scenario::ALL {
+        for &scenario in Scenario::ALL {
             end_the_roots(&server, scenario).await;
         }
     }
 }
 
 async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
-    let name = format!("{} on {}", scenario.name(), server.version());
+    let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
     let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
@@ -99,7 +99,7 @@ async fn whoever_goes_frees_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
         let mut went_on = 0;
-        for scenario in Scenario::ALL {
+        for &scenario in Scenario::ALL {
             went_on += end_one_after_the_other(&server, scenario).await;
         }
         assert!(went_on > 10, "only {went_on} ever went on");
@@ -112,7 +112,7 @@ async fn several_that_go_free_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
         let mut went_on = 0;
-        for scenario in Scenario::ALL {
+        for &scenario in Scenario::ALL {
             went_on += end_several(&server, scenario).await;
         }
         assert!(went_on > 5, "only {went_on} ever went on");
@@ -121,7 +121,7 @@ async fn several_that_go_free_those_that_the_graph_names() {
 
 /// How many were freed.
 async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
-    let name = format!("{} on {}", scenario.name(), server.version());
+    let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
     let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
@@ -155,7 +155,7 @@ const VICTIMS: usize = 12;
 
 /// How many were freed in all.
 async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) -> usize {
-    let name = format!("{} on {}", scenario.name(), server.version());
+    let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
     let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;

@@ -14,14 +14,14 @@ use crate::truth::{self, Answers, answers};
 async fn every_scenario_is_in_the_json_as_it_is_on_the_server() {
     for version in super::versions() {
         let server = super::server(version).await;
-        for scenario in Scenario::ALL {
+        for &scenario in Scenario::ALL {
             look_at(&server, scenario).await;
         }
     }
 }
 
 async fn look_at(server: &EmbeddedServer, scenario: Scenario) {
-    let name = format!("{} on {}", scenario.name(), server.version());
+    let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
     let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;

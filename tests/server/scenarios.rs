@@ -70,8 +70,8 @@ async fn verify_gone(client: &Client, facts: &Facts, name: &str) {
 }
 
 async fn every_scenario(server: &EmbeddedServer) {
-    for scenario in Scenario::ALL {
-        let name = format!("{} on {}", scenario.name(), server.version());
+    for &scenario in Scenario::ALL {
+        let name = format!("{} on {}", scenario.as_str(), server.version());
         let info = database(server).await;
         let scratch = ScratchSchema::open(&info).await.unwrap();
         let client = open(&info).await.client;
@@ -170,7 +170,7 @@ async fn what_dissolves_leaves_nobody_waiting() {
         let running = scenario.start(&scratch, timing).await.unwrap();
         let facts = running.facts().clone();
         running.dissolve().await.unwrap();
-        verify_gone(&client, &facts, scenario.name()).await;
+        verify_gone(&client, &facts, scenario.as_str()).await;
     }
 }
 

@@ -1,7 +1,10 @@
 //! What an adapter reads, and in which columns.
 
 /// One kind of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray, EnumString,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Part {
     /// Who works.
     Workers,
@@ -56,6 +59,8 @@ impl ValueKind {
 
 /// A column of the output: its name, what it is, and whether it has to be there.
 pub type Column = (&'static str, ValueKind, bool);
+
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use ValueKind::{Bool, Int, Number, Text, Time};
 
@@ -129,37 +134,15 @@ const SCHEDULES: &[Column] = &[
 
 impl Part {
     /// All of them, in the order in which they are read.
-    pub const ALL: [Self; 10] = [
-        Self::Workers,
-        Self::Running,
-        Self::Due,
-        Self::Scheduled,
-        Self::Blocked,
-        Self::Failed,
-        Self::Depth,
-        Self::Paused,
-        Self::Leases,
-        Self::Schedules,
-    ];
-    /// Those of jobs.
-    pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its name; of those of jobs the word behind `jobs.`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Workers => "workers",
-            Self::Running => "running",
-            Self::Due => "due",
-            Self::Scheduled => "scheduled",
-            Self::Blocked => "blocked",
-            Self::Failed => "failed",
-            Self::Depth => "depth",
-            Self::Paused => "paused",
-            Self::Leases => "leases",
-            Self::Schedules => "schedules",
-        }
+        self.into()
     }
+    /// Those of jobs.
+    pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
 
     /// What it may have, in the order in which it is read.
     #[must_use]
@@ -201,7 +184,7 @@ impl Parts {
     /// None of them.
     pub const NONE: Self = Self(0);
     /// Each of them.
-    pub const ALL: Self = Self::of(&Part::ALL);
+    pub const ALL: Self = Self::of(Part::ALL);
 
     /// These.
     #[must_use]

@@ -46,11 +46,11 @@ async fn without_pg_read_all_stats_the_edges_are_still_right() {
         document.assert_whole();
         let found: BTreeMap<i32, BTreeSet<i32>> =
             expected.keys().map(|waiter| (*waiter, document.blockers(*waiter))).collect();
-        assert_eq!(found, expected, "{}", scenario.name());
+        assert_eq!(found, expected, "{}", scenario.as_str());
         let roots: BTreeSet<i32> = document.roots.iter().map(|root| root.pid).collect();
         let facts: BTreeSet<i32> =
             running.facts().roots.iter().map(locktop::demo::scenario::Blocker::pid).collect();
-        assert_eq!(roots, facts, "{}", scenario.name());
+        assert_eq!(roots, facts, "{}", scenario.as_str());
         running.stop().await.unwrap();
         scratch.remove().await.unwrap();
     }

@@ -113,7 +113,7 @@ impl SessionWork for Ids {
             counts.foreign,
             failures.count(),
         ];
-        Ok(ContestOutcome::new(Tally::new(Contest::Ids.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::Ids.as_str(), &KEYS, numbers))
             .zero(&[
                 ("duplicates", "ids that were there before"),
                 ("out_of_order", "ids that were not above the ones before of their worker"),

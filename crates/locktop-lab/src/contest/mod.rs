@@ -30,6 +30,7 @@ pub(super) use tally::{ContestOutcome, count, numbers};
 use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
+use strum::{IntoStaticStr, VariantArray};
 use tokio_postgres::{Client, Error};
 
 use super::workers::TasksError;
@@ -49,7 +50,8 @@ pub(crate) trait RunningContest: Debug + Send + Sync {
 }
 
 /// One of the systems.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Contest {
     /// Processes compete for leases, and write what only a holder may.
     Leases,
@@ -67,20 +69,12 @@ pub enum Contest {
 
 impl Contest {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Leases, Self::RateLimit, Self::Ids, Self::Transfer, Self::Queue, Self::Redis];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its name on the command line and in the output.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Leases => "leases",
-            Self::RateLimit => "ratelimit",
-            Self::Ids => "ids",
-            Self::Transfer => "transfer",
-            Self::Queue => "queue",
-            Self::Redis => "redis",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The names of its numbers, in order.

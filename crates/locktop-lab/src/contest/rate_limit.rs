@@ -108,7 +108,7 @@ impl SessionWork for RateLimits {
             windows.met,
             failures.count(),
         ];
-        Ok(ContestOutcome::new(Tally::new(Contest::RateLimit.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::RateLimit.as_str(), &KEYS, numbers))
             .must_not(windows.most > limit, format!("{} requests of {limit} in a window", windows.most))
             .zero(&[("windows_met", "windows that began before the one before was over")])
             .some("allowed", "no request was let through", failures.first().as_deref()))

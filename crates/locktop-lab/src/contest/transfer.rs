@@ -178,7 +178,7 @@ impl SessionWork for Transfers {
             counts.wrong_audits,
             failures.count(),
         ];
-        Ok(ContestOutcome::new(Tally::new(Contest::Transfer.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::Transfer.as_str(), &KEYS, numbers))
             .must_not(cents != EXPECTED, format!("{} is there of {}", Cents(cents), Cents(EXPECTED)))
             .zero(&[
                 ("negative_balances", "accounts below 0"),

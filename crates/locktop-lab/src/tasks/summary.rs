@@ -31,8 +31,10 @@ impl Summary {
     #[must_use]
     pub fn keys() -> Vec<String> {
         let tasks = KEYS.into_iter().chain(["seconds", "seed"]).map(str::to_owned);
-        let of = |contest: Contest| contest.keys().iter().map(move |key| format!("{}.{key}", contest.name()));
-        tasks.chain(Contest::ALL.into_iter().flat_map(of)).collect()
+        let of = |contest: &'static Contest| {
+            contest.keys().iter().map(move |key| format!("{}.{key}", contest.as_str()))
+        };
+        tasks.chain(Contest::ALL.iter().flat_map(of)).collect()
     }
 
     /// One of its numbers; none where its contest did not run.

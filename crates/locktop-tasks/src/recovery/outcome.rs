@@ -1,12 +1,14 @@
 //! What came of a recovery.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::session::AlsoEnded;
 use locktop_base::Timestamp;
 
 /// What came of one execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryOutcome {
     /// Failed in the log; its task is due again.
@@ -48,6 +50,12 @@ pub enum RecoveryOutcome {
 }
 
 impl RecoveryOutcome {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
     /// Reads the server's word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
@@ -67,31 +75,6 @@ impl RecoveryOutcome {
             "hidden" => Self::Hidden,
             _ => return None,
         })
-    }
-
-    /// Its word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Recovered => "recovered",
-            Self::GaveUp => "gave_up",
-            Self::NotRunning => "not_running",
-            Self::LeftAlone => "left_alone",
-            Self::NotFound => "not_found",
-            Self::Changed => "changed",
-            Self::Locked => "locked",
-            Self::Held => "held",
-            Self::HeldByUs => "held_by_us",
-            Self::Prepared => "prepared",
-            Self::Shared => "shared",
-            Self::Unknown => "unknown",
-            Self::NotSlow => "not_slow",
-            Self::Hidden => "hidden",
-            Self::Forbidden => "forbidden",
-            Self::Failed => "failed",
-            Self::Uncertain => "uncertain",
-            Self::NotTried => "not_tried",
-        }
     }
 
     /// Whether we closed it.

@@ -25,7 +25,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     if arguments.headless {
         let options = options(&settings, arguments)?;
         if options.tasks.is_none() {
-            let names: Vec<&str> = Contest::ALL.iter().map(|contest| contest.name()).collect();
+            let names: Vec<&str> = Contest::ALL.iter().map(|contest| contest.as_str()).collect();
             return Err(Failure::Usage(format!(
                 "--headless counts what comes of it: play tasks, crash, stall, {}",
                 names.join(", ")
@@ -163,7 +163,7 @@ fn scenario(name: ScenarioName) -> Option<Scenario> {
 /// Each once, whatever was said.
 fn contests(named: &[ScenarioName]) -> Vec<Contest> {
     let asked = |contest: &Contest| named.iter().any(|name| self::contest(*name) == Some(*contest));
-    Contest::ALL.into_iter().filter(asked).collect()
+    Contest::ALL.iter().copied().filter(asked).collect()
 }
 
 fn contest(name: ScenarioName) -> Option<Contest> {

@@ -163,7 +163,7 @@ impl Leases {
         ];
         let first_error = self.runner.first_error();
         let silent = record.overslept > 0 && refused + late == 0;
-        Ok(ContestOutcome::new(Tally::new(Contest::Leases.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::Leases.as_str(), &KEYS, numbers))
             .zero(&[
                 ("overlaps", "new holders before the one before had ended"),
                 ("tokens_back", "tokens that were not above all before them"),

@@ -170,7 +170,7 @@ impl Queue {
             lost_workers,
         ];
         let first_error = self.runner.first_error();
-        Ok(ContestOutcome::new(Tally::new(Contest::Queue.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::Queue.as_str(), &KEYS, numbers))
             .zero(&[
                 ("overlapping_runs", "runs of an item that another run of it met"),
                 ("finished_twice", "items that were completed more than once"),

@@ -130,7 +130,7 @@ impl RedisContest {
             lost_workers,
         ];
         let first_error = self.runner.first_error();
-        Ok(ContestOutcome::new(Tally::new(Contest::Redis.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::Redis.as_str(), &KEYS, numbers))
             .zero(&[
                 ("overlaps", "locks held by two at one moment"),
                 ("double_submissions", "forms submitted once more"),
