@@ -28,7 +28,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use locktop::clock;
-use locktop::demo::scenario::{Stage, Traffic, TrafficOptions};
+use locktop::demo::scenario::{ScratchSchema, Traffic, TrafficOptions};
 use locktop::model::Timestamp;
 use locktop::model::backend::Backend;
 use locktop::model::lock::Lock;
@@ -244,9 +244,9 @@ async fn compare(version: u32) {
 async fn compare_under(version: u32, reordered: bool) {
     let server = support::server_of(version).await;
     let info = support::conninfo(server);
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let options = TrafficOptions { seed: u64::from(version), reordered, ..TrafficOptions::default() };
-    let traffic = Traffic::start(&stage, options).await.unwrap();
+    let traffic = Traffic::start(&scratch, options).await.unwrap();
     let control = support::open(&info).await.client;
     let mut session = Session::open(&info, Limits::default()).await.unwrap();
     let control_pid = control.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::demo::scenario::{Blocker, Crowd, Stage};
+use locktop::demo::scenario::{AdvisoryContention, Blocker, ScratchSchema};
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
 use meter::Meter;
@@ -36,10 +36,11 @@ const WARM_UP: Duration = Duration::from_secs(5);
 /// Starts that the time to the first frame is taken from.
 const STARTS: usize = 10;
 
-const USUAL: Crowd = Crowd { waiters: 1_000, locks: 22_000, in_transaction: false };
-const DOUBLE: Crowd = Crowd { waiters: 2_000, locks: 44_000, in_transaction: false };
-const LARGE: Crowd = Crowd { waiters: 2_020, locks: 80_000, in_transaction: false };
-const IDLE: Crowd = Crowd { waiters: 0, locks: 0, in_transaction: false };
+const USUAL: AdvisoryContention = AdvisoryContention { waiters: 1_000, locks: 22_000, in_transaction: false };
+const DOUBLE: AdvisoryContention =
+    AdvisoryContention { waiters: 2_000, locks: 44_000, in_transaction: false };
+const LARGE: AdvisoryContention = AdvisoryContention { waiters: 2_020, locks: 80_000, in_transaction: false };
+const IDLE: AdvisoryContention = AdvisoryContention { waiters: 0, locks: 0, in_transaction: false };
 
 /// Tables of nine job systems of others, as the tests have them.
 const JOB_SYSTEMS: &str = concat!(
@@ -101,8 +102,8 @@ async fn measure(length: Duration, only: &str) {
         let options = options.with("deadlock_timeout", "1h");
         let server = EmbeddedServer::start(options).await.unwrap();
         let info = ConnInfo::parse(&server.conninfo()).unwrap();
-        let stage = Stage::open(&info).await.unwrap();
-        let running = if crowd.waiters > 0 { Some(crowd.start(&stage).await.unwrap()) } else { None };
+        let scratch = ScratchSchema::open(&info).await.unwrap();
+        let running = if crowd.waiters > 0 { Some(crowd.start(&scratch).await.unwrap()) } else { None };
         // What is on the screen as soon as there is data.
         let root = running.as_ref().map_or_else(
             || "no problems found".to_owned(),
@@ -127,7 +128,7 @@ async fn measure(length: Duration, only: &str) {
         if let Some(running) = running {
             running.stop().await.unwrap();
         }
-        drop((stage, client));
+        drop((scratch, client));
         server.stop().await.unwrap();
     }
 }

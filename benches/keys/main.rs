@@ -21,13 +21,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::demo::scenario::{Crowd, Stage};
+use locktop::demo::scenario::{AdvisoryContention, ScratchSchema};
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
 use screen::Screen;
 
-const CROWD: Crowd = Crowd { waiters: 200, locks: 2_000, in_transaction: false };
+const CROWD: AdvisoryContention = AdvisoryContention { waiters: 200, locks: 2_000, in_transaction: false };
 
 /// Between two keys of a person who is in a hurry. It is no multiple of the time between two frames, so that keys come at all times.
 const PACE: Duration = Duration::from_millis(71);
@@ -42,8 +42,8 @@ async fn measure(keys: usize) {
     let options = Options::default().with("max_connections", 300).with("deadlock_timeout", "1h");
     let server = EmbeddedServer::start(options).await.unwrap();
     let info = ConnInfo::parse(&server.conninfo()).unwrap();
-    let stage = Stage::open(&info).await.unwrap();
-    let running = CROWD.start(&stage).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
+    let running = CROWD.start(&scratch).await.unwrap();
     let mut screen = Screen::start(&server.conninfo(), "backends", (120, 35));
     screen.shows("Backends · ");
     println!("{keys} keys each; from the key to the frame, in ms, and what the header said meanwhile");
@@ -59,7 +59,7 @@ async fn measure(keys: usize) {
     screen.shows("LIVE");
     drop(screen);
     running.stop().await.unwrap();
-    drop(stage);
+    drop(scratch);
     server.stop().await.unwrap();
 }
 

@@ -58,7 +58,7 @@ impl Layout {
             wrap: switch("wrap"),
             mouse: switch("mouse").unwrap_or_default(),
             blamed: (
-                Group::ALL.into_iter().find(|known| known.as_str() == group).unwrap_or_default(),
+                group.parse().unwrap_or_default(),
                 Span::ALL.into_iter().find(|known| known.as_str() == span).unwrap_or_default(),
             ),
             sorts: Pane::ALL.into_iter().filter_map(sort).collect(),

@@ -3,7 +3,6 @@
 //! They read the functions below the system views (`src/backend/catalog/system_views.sql`) wherever there is one,
 //! so that a poll opens no catalog and waits for no lock on one.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -61,8 +60,7 @@ pub(super) const ADAPTERS_SIZES: &str = include_str!("../../assets/sql/adapters_
 /// What the statement is called that guards a table before it is read.
 pub(super) fn guard() -> &'static str {
     // Random: a session that a pooler lends may have one left by somebody.
-    static NAME: LazyLock<String> =
-        LazyLock::new(|| format!("locktop_guard_{:016x}", RandomState::new().hash_one(0)));
+    static NAME: LazyLock<String> = LazyLock::new(|| format!("locktop_guard_{:016x}", fastrand::u64(..)));
     &NAME
 }
 

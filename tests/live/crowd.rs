@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktop::app::message::Message;
 use locktop::app::{App, Settings};
-use locktop::demo::scenario::{Crowd, Stage};
+use locktop::demo::scenario::{AdvisoryContention, ScratchSchema};
 use locktop::feed::once::once;
 use locktop::keys::Key;
 use locktop::model::lock_name::LockNames;
@@ -25,8 +25,8 @@ async fn two_hundred_behind_one_idle_session() {
     for version in super::versions() {
         let server = super::server(version).await;
         let info = database(&server).await;
-        let stage = Stage::open(&info).await.unwrap();
-        let running = Crowd::default().start(&stage).await.unwrap();
+        let scratch = ScratchSchema::open(&info).await.unwrap();
+        let running = AdvisoryContention::default().start(&scratch).await.unwrap();
         let holder = running.facts().roots[0].pid();
         // Somebody else has a small problem of their own.
         let other = open(&info).await.client;

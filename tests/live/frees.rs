@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::demo::scenario::{Blocker, Pace, Scenario, Stage};
+use locktop::demo::scenario::{Blocker, Scenario, ScratchSchema, Timing};
 use locktop::feed::once::once;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{Ask, Outcome, PlanContext, SelectedRow, TargetKind, Verb, sessions};
@@ -24,18 +24,18 @@ use crate::truth::party;
 async fn a_root_frees_as_many_as_proceed_when_it_is_ended() {
     for version in super::versions() {
         let server = super::server(version).await;
-        for scenario in Scenario::ALL {
+        for &scenario in Scenario::ALL {
             end_the_roots(&server, scenario).await;
         }
     }
 }
 
 async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
-    let name = format!("{} on {}", scenario.name(), server.version());
+    let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
-    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
     let facts = running.facts().clone();
     let frozen = Frozen::stop(facts.waits.iter().map(|wait| wait.waiter));
     for root in &facts.roots {
@@ -60,7 +60,7 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
     drop(frozen);
     // One prepared transaction is cleaned up twice: its end is what was tested.
     let _ = running.stop().await;
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
 }
 
 /// Ends a root as the dashboard does; whom the plan says that this frees.
@@ -99,7 +99,7 @@ async fn whoever_goes_frees_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
         let mut went_on = 0;
-        for scenario in Scenario::ALL {
+        for &scenario in Scenario::ALL {
             went_on += end_one_after_the_other(&server, scenario).await;
         }
         assert!(went_on > 10, "only {went_on} ever went on");
@@ -112,7 +112,7 @@ async fn several_that_go_free_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
         let mut went_on = 0;
-        for scenario in Scenario::ALL {
+        for &scenario in Scenario::ALL {
             went_on += end_several(&server, scenario).await;
         }
         assert!(went_on > 5, "only {went_on} ever went on");
@@ -121,11 +121,11 @@ async fn several_that_go_free_those_that_the_graph_names() {
 
 /// How many were freed.
 async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
-    let name = format!("{} on {}", scenario.name(), server.version());
+    let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
-    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
     let facts = running.facts().clone();
     let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
     let mut frozen = Frozen::stop(waiters.iter().copied());
@@ -146,7 +146,7 @@ async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
     drop(frozen);
     // Where its own sessions were ended it may have nothing left to stop.
     let _ = running.stop().await;
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
     granted.len()
 }
 
@@ -155,11 +155,11 @@ const VICTIMS: usize = 12;
 
 /// How many were freed in all.
 async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) -> usize {
-    let name = format!("{} on {}", scenario.name(), server.version());
+    let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
-    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
     let facts = running.facts().clone();
     let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
     let roots = facts.roots.iter().map(Blocker::pid).filter(|pid| *pid != 0);
@@ -183,7 +183,7 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
     }
     drop(frozen);
     running.stop().await.unwrap();
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
     went_on
 }
 

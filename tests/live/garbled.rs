@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use futures_util::StreamExt;
 use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options};
@@ -17,7 +18,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::binary::{locktop, run_beside};
-use crate::chance::Chance;
 use crate::hands::{Hands, Line, Notes, command};
 use crate::support::{TIMEOUT, conninfo, is_long, open};
 
@@ -33,17 +33,17 @@ trait Garble: Send + 'static {
 
 /// Flips one bit in a byte now and then, after some that stay as they are.
 struct Flips {
-    chance: Chance,
+    random: Rng,
     whole: u64,
     one_in: u64,
 }
 
 impl Flips {
     fn of(seed: u64) -> Self {
-        let mut chance = Chance(seed);
-        let whole = [0, 0, 400, 2_000, 8_000, 20_000][usize::try_from(chance.below(6)).unwrap()];
-        let one_in = [20, 100, 400, 1_500, 6_000][usize::try_from(chance.below(5)).unwrap()];
-        Self { chance, whole, one_in }
+        let mut random = Rng::with_seed(seed);
+        let whole = [0, 0, 400, 2_000, 8_000, 20_000][random.usize(..6)];
+        let one_in = [20, 100, 400, 1_500, 6_000][random.usize(..5)];
+        Self { random, whole, one_in }
     }
 }
 
@@ -52,8 +52,8 @@ impl Garble for Flips {
         for byte in bytes {
             if self.whole > 0 {
                 self.whole -= 1;
-            } else if self.chance.below(self.one_in) == 0 {
-                *byte ^= 1 << self.chance.below(8);
+            } else if self.random.u64(..self.one_in) == 0 {
+                *byte ^= 1 << self.random.u64(..8);
             }
         }
     }

@@ -15,8 +15,6 @@
 mod binary;
 mod cancels;
 mod catalog;
-#[path = "../support/chance.rs"]
-mod chance;
 mod crowd;
 #[path = "../support/document.rs"]
 mod document;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::demo::scenario::{Blocker, Facts, Pace, Scenario, Stage};
+use locktop::demo::scenario::{Blocker, Facts, Scenario, ScratchSchema, Timing};
 use tokio_postgres::Client;
 
 use crate::document::{Document, snapshot};
@@ -14,18 +14,18 @@ use crate::truth::{self, Answers, answers};
 async fn every_scenario_is_in_the_json_as_it_is_on_the_server() {
     for version in super::versions() {
         let server = super::server(version).await;
-        for scenario in Scenario::ALL {
+        for &scenario in Scenario::ALL {
             look_at(&server, scenario).await;
         }
     }
 }
 
 async fn look_at(server: &EmbeddedServer, scenario: Scenario) {
-    let name = format!("{} on {}", scenario.name(), server.version());
+    let name = format!("{} on {}", scenario.as_str(), server.version());
     let info = database(server).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
-    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
     let before = answers(&client).await;
     let document = snapshot(server, &info).await;
     assert_eq!(answers(&client).await, before, "{name}: it was a stable moment");
@@ -38,7 +38,7 @@ async fn look_at(server: &EmbeddedServer, scenario: Scenario) {
     names(&document, &client, &name).await;
     findings(&document, scenario, facts, &name);
     running.stop().await.unwrap();
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
 }
 
 fn edges(document: &Document, facts: &Facts, answers: &Answers, name: &str) {

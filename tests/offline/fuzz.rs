@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
+use fastrand::Rng;
 use locktop::app::filter::{Columns, Filter};
 use locktop::app::panes::Value;
 use locktop::clock;
@@ -23,8 +24,6 @@ use locktop::pg::decode::prepared::PreparedRows;
 use locktop::pg::decode::texts::Texts;
 use locktop::pg::server_log;
 use locktop::redis::parse_list;
-
-use crate::chance::Chance;
 
 /// Longer ones than this are cut: what grows faster than its input would take the time of all others.
 const LONGEST: usize = 64 * 1024;
@@ -80,47 +79,47 @@ const AWKWARD: &[&[u8]] = &[
 ];
 
 /// A number below a limit; 0 where there is none.
-fn below(chance: &mut Chance, limit: usize) -> usize {
-    usize::try_from(chance.below(u64::try_from(limit.max(1)).unwrap())).unwrap()
+fn below(random: &mut Rng, limit: usize) -> usize {
+    random.usize(..limit.max(1))
 }
 
-fn one<'a, T>(chance: &mut Chance, all: &'a [T]) -> &'a T {
-    &all[below(chance, all.len())]
+fn one<'a, T>(random: &mut Rng, all: &'a [T]) -> &'a T {
+    &all[below(random, all.len())]
 }
 
 /// Where a part of the input begins and ends; short ones more often than long ones.
-fn part(chance: &mut Chance, length: usize) -> std::ops::Range<usize> {
-    let begin = below(chance, length + 1);
-    let most = (length - begin).min(1 << below(chance, 8));
-    begin..begin + below(chance, most + 1)
+fn part(random: &mut Rng, length: usize) -> std::ops::Range<usize> {
+    let begin = below(random, length + 1);
+    let most = (length - begin).min(1 << below(random, 8));
+    begin..begin + below(random, most + 1)
 }
 
 /// An input with a few changes.
-fn damaged(chance: &mut Chance, corpus: &[Vec<u8>]) -> Vec<u8> {
-    let mut input = one(chance, corpus).clone();
-    for _ in 0..=below(chance, 4) {
-        let place = part(chance, input.len());
-        match below(chance, 6) {
+fn damaged(random: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
+    let mut input = one(random, corpus).clone();
+    for _ in 0..=below(random, 4) {
+        let place = part(random, input.len());
+        match below(random, 6) {
             0 if !input.is_empty() => {
-                let at = below(chance, input.len());
-                input[at] ^= 1 << below(chance, 8);
+                let at = below(random, input.len());
+                input[at] ^= 1 << below(random, 8);
             }
             1 => {
                 input.drain(place);
             }
             2 => {
                 let copy = input[place.clone()].to_vec();
-                let copies = 1 + below(chance, 40);
+                let copies = 1 + below(random, 40);
                 input.splice(place.end..place.end, copy.repeat(copies));
             }
             3 => {
-                let other = one(chance, corpus);
-                let taken = part(chance, other.len());
+                let other = one(random, corpus);
+                let taken = part(random, other.len());
                 input.splice(place, other[taken].to_vec());
             }
             4 => input.truncate(place.start),
             _ => {
-                let awkward = one(chance, AWKWARD).to_vec();
+                let awkward = one(random, AWKWARD).to_vec();
                 input.splice(place, awkward);
             }
         }
@@ -147,10 +146,10 @@ fn seed() -> u64 {
 fn feed<T>(corpus: &[Vec<u8>], target: impl Fn(&[u8]) -> Option<T>) {
     assert!(corpus.iter().any(|input| target(input).is_some()), "none of the inputs is understood");
     let (begun, seed) = (clock::monotonic(), seed());
-    let mut chance = Chance(seed);
+    let mut random = Rng::with_seed(seed);
     let (mut inputs, mut slowest) = (0_u64, (Duration::ZERO, 0));
     while begun.elapsed() < seconds() {
-        let input = damaged(&mut chance, corpus);
+        let input = damaged(&mut random, corpus);
         inputs += 1;
         let before = clock::monotonic();
         let is_well = catch_unwind(AssertUnwindSafe(|| drop(target(&input)))).is_ok();

@@ -10,8 +10,6 @@
 )]
 
 mod architecture;
-#[path = "../support/chance.rs"]
-mod chance;
 mod config;
 mod cycles;
 mod fuzz;

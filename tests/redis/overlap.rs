@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fastrand::Rng;
 use locktop::clock;
 use locktop::demo::redis::RedisServer;
 use locktop::locks::redis_lock::{LockOptions, RedisLocks};
@@ -17,18 +18,6 @@ use crate::{servers, urls};
 
 const TERM: Duration = Duration::from_secs(3);
 const KEY: &str = "lock:one";
-
-/// Numbers from a seed: the splitmix generator.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
 
 /// How a client let go of the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,18 +70,18 @@ impl Record {
 
 /// Takes the lock again and again.
 async fn client(number: u64, locks: RedisLocks, seed: u64, record: Arc<Record>) {
-    let mut chance = Chance(seed.wrapping_mul(31).wrapping_add(number));
+    let mut random = Rng::with_seed(seed.wrapping_mul(31).wrapping_add(number));
     while !record.over.load(Ordering::SeqCst) {
         let Ok(mut guard) = locks.acquire(KEY, Duration::from_secs(1)).await else { continue };
         let from = clock::since_boot();
-        let long = chance.below(12) == 0;
-        if long && chance.below(2) == 0 {
+        let long = random.u64(..12) == 0;
+        if long && random.u64(..2) == 0 {
             record.cuts.fetch_add(1, Ordering::SeqCst);
         }
-        let hold = if long { TERM / 2 } else { Duration::from_millis(chance.below(60)) };
+        let hold = if long { TERM / 2 } else { Duration::from_millis(random.u64(..60)) };
         let end = tokio::select! {
             _ = guard.lost() => End::Lost,
-            () = tokio::time::sleep(hold) => match (chance.below(16), long) {
+            () = tokio::time::sleep(hold) => match (random.u64(..16), long) {
                 (0, _) => End::Crashed,
                 (_, true) => End::Renewed,
                 (_, false) => End::Released,
@@ -111,25 +100,25 @@ async fn client(number: u64, locks: RedisLocks, seed: u64, record: Arc<Record>) 
 
 /// Lets a server die and stand still; most of the time a majority is there. The first three die together at times.
 async fn trouble(mut server: RedisServer, number: u64, seed: u64, record: Arc<Record>) {
-    let mut chance = Chance(seed ^ (number + 1).wrapping_mul(0x00a5_a5a5));
+    let mut random = Rng::with_seed(seed ^ (number + 1).wrapping_mul(0x00a5_a5a5));
     let mut cuts = 0;
     while !record.over.load(Ordering::SeqCst) {
-        let alone = Duration::from_millis(200 + chance.below(5_000));
+        let alone = Duration::from_millis(200 + random.u64(..5_000));
         rest(alone, &record, |record| number < 3 && record.cuts.load(Ordering::SeqCst) > cuts).await;
         let together = number < 3 && record.cuts.load(Ordering::SeqCst) > cuts;
         cuts = record.cuts.load(Ordering::SeqCst);
-        if !together && chance.below(3) == 0 {
+        if !together && random.u64(..3) == 0 {
             server.freeze();
-            rest(Duration::from_millis(chance.below(1_500)), &record, |_| false).await;
+            rest(Duration::from_millis(random.u64(..1_500)), &record, |_| false).await;
             server.thaw();
         } else {
             server.kill_hard().await.unwrap();
             record.deaths.fetch_add(1, Ordering::SeqCst);
-            let down = if together { 0 } else { chance.below(600) };
+            let down = if together { 0 } else { random.u64(..600) };
             rest(Duration::from_millis(down), &record, |_| false).await;
             server.restart().await.unwrap();
             // It has no vote for a term: with too many of those at once nothing would happen at all.
-            rest(TERM + Duration::from_millis(chance.below(4_000)), &record, |_| false).await;
+            rest(TERM + Duration::from_millis(random.u64(..4_000)), &record, |_| false).await;
         }
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::demo::scenario::{
-    Blocker, Crowd, Facts, Pace, Running, SCHEMA, Scenario, ScenarioError, Stage, Traffic, TrafficOptions,
+    AdvisoryContention, Blocker, Facts, Running, SCHEMA, Scenario, ScenarioError, ScratchSchema, Timing,
+    Traffic, TrafficOptions,
 };
 use locktop::demo::{self, DemoOptions};
 use locktop::pg::conninfo::ConnInfo;
@@ -69,18 +70,18 @@ async fn verify_gone(client: &Client, facts: &Facts, name: &str) {
 }
 
 async fn every_scenario(server: &EmbeddedServer) {
-    for scenario in Scenario::ALL {
-        let name = format!("{} on {}", scenario.name(), server.version());
+    for &scenario in Scenario::ALL {
+        let name = format!("{} on {}", scenario.as_str(), server.version());
         let info = database(server).await;
-        let stage = Stage::open(&info).await.unwrap();
+        let scratch = ScratchSchema::open(&info).await.unwrap();
         let client = open(&info).await.client;
         let running =
-            scenario.start(&stage, Pace::TEST).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+            scenario.start(&scratch, Timing::TEST).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         verify(&client, running.facts(), &name).await;
         let facts = running.facts().clone();
         running.stop().await.unwrap();
         verify_gone(&client, &facts, &name).await;
-        stage.remove().await.unwrap();
+        scratch.remove().await.unwrap();
         assert_eq!(
             count(&client, &format!("FROM pg_namespace WHERE nspname = '{SCHEMA}'")).await,
             0,
@@ -102,8 +103,9 @@ async fn every_scenario_is_what_it_claims_to_be() {
 #[tokio::test]
 async fn the_scenarios_have_the_size_they_announce() {
     let info = database(support::server().await).await;
-    let stage = Stage::open(&info).await.unwrap();
-    let start = async |scenario: Scenario| -> Running { scenario.start(&stage, Pace::TEST).await.unwrap() };
+    let scratch = ScratchSchema::open(&info).await.unwrap();
+    let start =
+        async |scenario: Scenario| -> Running { scenario.start(&scratch, Timing::TEST).await.unwrap() };
     for (scenario, waits, roots, innocent) in [
         (Scenario::Chain, 12, 1, 0),
         (Scenario::Convoy, 9, 1, 0),
@@ -126,9 +128,12 @@ async fn the_scenarios_have_the_size_they_announce() {
 #[tokio::test]
 async fn a_crowd_may_hold_other_locks_too() {
     let info = database(support::server().await).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
-    let crowd = Crowd { waiters: 30, locks: 2_003, in_transaction: false }.start(&stage).await.unwrap();
+    let crowd = AdvisoryContention { waiters: 30, locks: 2_003, in_transaction: false }
+        .start(&scratch)
+        .await
+        .unwrap();
     let database = "database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     let held = format!("FROM pg_locks WHERE locktype = 'advisory' AND granted AND {database}");
     assert_eq!(count(&client, &held).await, 2_003 + 1);
@@ -142,12 +147,12 @@ async fn a_crowd_may_hold_other_locks_too() {
 #[tokio::test]
 async fn a_crowd_fits_into_a_server_with_its_settings() {
     let size = if is_long() { 1_000 } else { 100 };
-    let crowd = Crowd { waiters: size, locks: size * 22, in_transaction: true };
+    let crowd = AdvisoryContention { waiters: size, locks: size * 22, in_transaction: true };
     let server =
         EmbeddedServer::start(Options { settings: crowd.settings(), ..Options::default() }).await.unwrap();
     let info = support::conninfo(&server);
-    let stage = Stage::open(&info).await.unwrap();
-    let running = crowd.start(&stage).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
+    let running = crowd.start(&scratch).await.unwrap();
     let client = open(&info).await.client;
     let waiting = "FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
     assert_eq!(count(&client, waiting).await, i64::try_from(size).unwrap());
@@ -159,23 +164,23 @@ async fn a_crowd_fits_into_a_server_with_its_settings() {
 async fn what_dissolves_leaves_nobody_waiting() {
     for scenario in Scenario::DEMO {
         let info = database(support::server().await).await;
-        let stage = Stage::open(&info).await.unwrap();
+        let scratch = ScratchSchema::open(&info).await.unwrap();
         let client = open(&info).await.client;
-        let pace = Pace { step: Duration::from_millis(5), hold: Duration::from_secs(2) };
-        let running = scenario.start(&stage, pace).await.unwrap();
+        let timing = Timing { step: Duration::from_millis(5), hold: Duration::from_secs(2) };
+        let running = scenario.start(&scratch, timing).await.unwrap();
         let facts = running.facts().clone();
         running.dissolve().await.unwrap();
-        verify_gone(&client, &facts, scenario.name()).await;
+        verify_gone(&client, &facts, scenario.as_str()).await;
     }
 }
 
 #[tokio::test]
 async fn traffic_waits_fails_and_leaves_nothing() {
     let info = database(support::server().await).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
     let options = TrafficOptions { pause: Duration::from_millis(20), ..TrafficOptions::default() };
-    let traffic = Traffic::start(&stage, options).await.unwrap();
+    let traffic = Traffic::start(&scratch, options).await.unwrap();
     let ours = "datname = current_database() AND application_name LIKE 'traffic-%'";
     let waits = format!("FROM pg_stat_activity WHERE {ours} AND wait_event_type = 'Lock'");
     let prepared = "FROM pg_prepared_xacts WHERE database = current_database()";
@@ -202,11 +207,11 @@ async fn watch_demo(client: &Client) {
     }
 }
 
-const BRISK: Pace = Pace { step: Duration::from_millis(10), hold: Duration::from_secs(2) };
+const BRISK: Timing = Timing { step: Duration::from_millis(10), hold: Duration::from_secs(2) };
 
 #[tokio::test]
 async fn the_demo_brings_its_own_server_and_takes_it_away() {
-    let mut demo = demo::run(DemoOptions { pace: BRISK, ..DemoOptions::default() }).await.unwrap();
+    let mut demo = demo::run(DemoOptions { timing: BRISK, ..DemoOptions::default() }).await.unwrap();
     watch_demo(&open(demo.conninfo()).await.client).await;
     // It goes on after the server was away.
     let server = demo.server_mut().unwrap();
@@ -246,7 +251,7 @@ async fn verify_untouched(client: &Client, role: &str) {
 #[tokio::test]
 async fn on_a_users_server_an_ordinary_role_is_enough_and_all_is_removed() {
     let (info, client) = users_database("visitor").await;
-    let options = || DemoOptions { url: Some(info.clone()), pace: BRISK, ..DemoOptions::default() };
+    let options = || DemoOptions { url: Some(info.clone()), timing: BRISK, ..DemoOptions::default() };
     let demo = demo::run(options()).await.unwrap();
     assert!(demo.server().is_none());
     wait_until("a chain and a convoy", async || {
@@ -287,7 +292,7 @@ async fn a_schema_of_somebody_else_is_left_alone() {
         .batch_execute(&format!("CREATE SCHEMA {SCHEMA}; CREATE TABLE {SCHEMA}.accounts (id int)"))
         .await
         .unwrap();
-    let error = Stage::open(&info).await.unwrap_err();
+    let error = ScratchSchema::open(&info).await.unwrap_err();
     assert!(matches!(error, ScenarioError::ForeignSchema { .. }), "{error}");
     assert_eq!(count(&client, &format!("FROM {SCHEMA}.accounts")).await, 0);
     assert!(demo::run(DemoOptions { url: Some(info), ..DemoOptions::default() }).await.is_err());

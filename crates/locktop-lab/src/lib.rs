@@ -1,5 +1,5 @@
 //! A laboratory for locks: servers of our own, [`postgres`] and [`redis`]; states of contention in them ([`scenario`]); workers that compete
-//! for tasks ([`tasks`]) and for the other lock systems ([`contest`]), what befalls them, and witnesses of what really ran when. For the demo,
+//! for tasks ([`tasks`]) and for the other lock systems ([`contest`]), faults injected into them, and witnesses of what really ran when. For the demo,
 //! for tests and for benches.
 #![cfg_attr(
     test,
@@ -12,18 +12,17 @@
     )
 )]
 
-mod audience;
 pub mod contest;
 mod install;
+mod open_question;
 pub mod postgres;
 mod process;
-mod random;
 pub mod redis;
 mod run;
 pub mod scenario;
 pub mod tasks;
 mod workers;
 
-pub use audience::Audience;
+pub use open_question::OpenQuestion;
 pub use process::LaunchError;
 pub use run::{Demo, DemoError, DemoOptions, run};

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::Audience;
+use super::OpenQuestion;
 use super::postgres::{self, EmbeddedError, EmbeddedServer};
-use super::scenario::{Pace, Scenario, ScenarioError, Stage};
-use super::tasks::{Claim, Play, TasksError, TasksOptions};
+use super::scenario::{Scenario, ScenarioError, ScratchSchema, Timing};
+use super::tasks::{PreparedContests, RunningContests, TasksError, TasksOptions};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnInfoError;
 
@@ -24,19 +24,19 @@ const STAGGER: Duration = Duration::from_millis(700);
 pub struct DemoOptions {
     /// A server of the user's; without it an embedded one.
     pub url: Option<ConnInfo>,
-    /// What to play.
+    /// States of contention that come about and dissolve, again and again.
     pub scenarios: Vec<Scenario>,
     /// One after the other, and not all at the same time.
     pub in_turn: bool,
-    /// How fast.
-    pub pace: Pace,
+    /// How fast a scenario is built, and how long it lasts.
+    pub timing: Timing,
     /// Workers that compete for tasks.
     pub tasks: Option<TasksOptions>,
     /// How long after one scenario the next one begins, at the start.
     pub stagger: Duration,
-    /// Who looks on.
-    pub audience: Audience,
-    /// The embedded server.
+    /// While it is open nothing dissolves by itself.
+    pub question: OpenQuestion,
+    /// Which embedded server is started where there is no `url`.
     pub server: postgres::Options,
 }
 
@@ -47,10 +47,10 @@ impl Default for DemoOptions {
             url: None,
             scenarios: Scenario::DEMO.into(),
             in_turn: false,
-            pace: Pace::DEMO,
+            timing: Timing::DEMO,
             tasks: None,
             stagger: STAGGER,
-            audience: Audience::default(),
+            question: OpenQuestion::default(),
             server,
         }
     }
@@ -65,10 +65,10 @@ pub enum DemoError {
     /// Its address is not understood.
     #[error(transparent)]
     Address(#[from] ConnInfoError),
-    /// A scenario.
+    /// A scenario did not come about.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The tasks.
+    /// The tasks or another contest did not start.
     #[error(transparent)]
     Tasks(#[from] TasksError),
 }
@@ -79,10 +79,10 @@ pub enum DemoError {
 pub struct Demo {
     info: ConnInfo,
     server: Option<EmbeddedServer>,
-    stage: Stage,
+    scratch: ScratchSchema,
     quit: watch::Sender<bool>,
     loops: Vec<JoinHandle<()>>,
-    play: Option<Play>,
+    contests: Option<RunningContests>,
     ended: bool,
 }
 
@@ -97,48 +97,47 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
         let server = EmbeddedServer::start(options.server).await?;
         (ConnInfo::parse(&server.conninfo())?, Some(server))
     };
-    let (stage, play) = Box::pin(prepare(&info, server.is_some(), options.tasks)).await?;
+    let (scratch, contests) = Box::pin(prepare(&info, server.is_some(), options.tasks)).await?;
     let (quit, told) = watch::channel(false);
     let at_once = if options.in_turn { 1 } else { options.scenarios.len() };
     let turns = Arc::new(Semaphore::new(at_once));
-    let begin = |(place, scenario): (u32, Scenario)| {
-        let (stage, mut told) = (stage.clone(), told.clone());
-        let (audience, turns, delay) =
-            (options.audience.clone(), Arc::clone(&turns), options.stagger * place);
+    let begin = |(turn, scenario): (u32, Scenario)| {
+        let (scratch, mut told) = (scratch.clone(), told.clone());
+        let (question, turns, delay) = (options.question.clone(), Arc::clone(&turns), options.stagger * turn);
         tokio::spawn(async move {
             tokio::select! {
-                () = repeat(scenario, stage, options.pace, delay, (&audience, &turns)) => {}
+                () = repeat(scenario, scratch, options.timing, delay, (&question, &turns)) => {}
                 // Also when the demo was dropped.
                 _ = told.wait_for(|quit| *quit) => {}
             }
         })
     };
     let loops = (0..).zip(options.scenarios).map(begin).collect();
-    Ok(Demo { info, server, stage, quit, loops, play, ended: false })
+    Ok(Demo { info, server, scratch, quit, loops, contests, ended: false })
 }
 
-/// The stage, and the tasks on it. What others have there is left alone, and when anything fails nothing of ours is left.
+/// The schema of the scenarios, and the contests. What others have there is left alone, and when anything fails nothing of ours is left.
 async fn prepare(
     info: &ConnInfo,
     embedded: bool,
     tasks: Option<TasksOptions>,
-) -> Result<(Stage, Option<Play>), DemoError> {
-    let Some(tasks) = tasks else { return Ok((Stage::open(info).await?, None)) };
-    // First what only one demo can have: where another one plays, the stage is its own.
-    let claim = Claim::make(info, embedded, tasks).await?;
-    let stage = match Stage::open(info).await {
-        Ok(stage) => stage,
+) -> Result<(ScratchSchema, Option<RunningContests>), DemoError> {
+    let Some(tasks) = tasks else { return Ok((ScratchSchema::open(info).await?, None)) };
+    // First what only one demo can have: where another one runs, the schema is its own.
+    let prepared = PreparedContests::create(info, embedded, tasks).await?;
+    let scratch = match ScratchSchema::open(info).await {
+        Ok(scratch) => scratch,
         Err(error) => {
             // The first error is the one to tell.
-            let _ = claim.give_up().await;
+            let _ = prepared.remove().await;
             return Err(error.into());
         }
     };
-    match claim.start().await {
-        Ok(play) => Ok((stage, Some(play))),
+    match prepared.start().await {
+        Ok(contests) => Ok((scratch, Some(contests))),
         Err(error) => {
             if !embedded {
-                let _ = stage.remove().await;
+                let _ = scratch.remove().await;
             }
             Err(error.into())
         }
@@ -146,13 +145,13 @@ async fn prepare(
 }
 
 impl Demo {
-    /// Where it plays.
+    /// The server it runs on, as whom, and in which database.
     #[must_use]
     pub fn conninfo(&self) -> &ConnInfo {
         &self.info
     }
 
-    /// The embedded server, if it plays on one.
+    /// The embedded server; none on a server of the user's.
     #[must_use]
     pub fn server(&self) -> Option<&EmbeddedServer> {
         self.server.as_ref()
@@ -164,16 +163,16 @@ impl Demo {
         self.server.as_mut()
     }
 
-    /// The tasks, if they are played.
+    /// The tasks and other contests; none where only scenarios are shown.
     #[must_use]
-    pub fn play(&self) -> Option<&Play> {
-        self.play.as_ref()
+    pub fn contests(&self) -> Option<&RunningContests> {
+        self.contests.as_ref()
     }
 
     /// The same, to finish them.
     #[must_use]
-    pub fn play_mut(&mut self) -> Option<&mut Play> {
-        self.play.as_mut()
+    pub fn contests_mut(&mut self) -> Option<&mut RunningContests> {
+        self.contests.as_mut()
     }
 
     /// Ends all sessions, then the server, or on a server of the user's removes the schema.
@@ -186,17 +185,17 @@ impl Demo {
             // A loop that panicked has ended too.
             let _ = task.await;
         }
-        let play = self.play.take();
+        let contests = self.contests.take();
         let outcome = if let Some(server) = self.server.take() {
             // The workers go first: they would look for their server.
-            drop(play);
+            drop(contests);
             server.stop().await.map_err(DemoError::from)
         } else {
-            let removed = match play {
-                Some(play) => play.remove().await.map_err(DemoError::from),
+            let removed = match contests {
+                Some(contests) => contests.remove().await.map_err(DemoError::from),
                 None => Ok(()),
             };
-            removed.and(remove(&self.stage).await.map_err(DemoError::from))
+            removed.and(remove(&self.scratch).await.map_err(DemoError::from))
         };
         self.ended = true;
         outcome
@@ -206,66 +205,66 @@ impl Demo {
 impl Drop for Demo {
     fn drop(&mut self) {
         self.loops.iter().for_each(JoinHandle::abort);
-        let play = self.play.take();
+        let contests = self.contests.take();
         if self.ended || self.server.is_some() {
             return;
         }
         // The runtime of the caller may be about to end, or be this very thread's.
-        let (stage, play) = (self.stage.clone(), play.map(Play::end));
-        let _ = std::thread::spawn(move || remove_in_time(&stage, play)).join();
+        let (scratch, contests) = (self.scratch.clone(), contests.map(RunningContests::end));
+        let _ = std::thread::spawn(move || remove_in_time(&scratch, contests)).join();
     }
 }
 
 /// Removes what was made, on a runtime of its own; there is nobody to tell when it fails.
-fn remove_in_time(stage: &Stage, play: Option<impl Future<Output = Result<(), TasksError>>>) {
+fn remove_in_time(scratch: &ScratchSchema, contests: Option<impl Future<Output = Result<(), TasksError>>>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     let all = async {
-        if let Some(play) = play {
-            let _ = play.await;
+        if let Some(contests) = contests {
+            let _ = contests.await;
         }
-        remove(stage).await
+        remove(scratch).await
     };
     let _ = runtime.block_on(async { tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await });
 }
 
 /// Removes what was made, over a new connection: the old one may be lost, or another runtime's.
-async fn remove(stage: &Stage) -> Result<(), ScenarioError> {
-    stage.reopen().await?.remove().await
+async fn remove(scratch: &ScratchSchema) -> Result<(), ScenarioError> {
+    scratch.reopen().await?.remove().await
 }
 
-/// Plays a scenario until it is cancelled. When the server goes away it waits for it to come back.
+/// Repeats a scenario until it is cancelled. When the server goes away it waits for it to come back.
 async fn repeat(
     scenario: Scenario,
-    mut stage: Stage,
-    pace: Pace,
+    mut scratch: ScratchSchema,
+    timing: Timing,
     delay: Duration,
-    (audience, turns): (&Audience, &Semaphore),
+    (question, turns): (&OpenQuestion, &Semaphore),
 ) {
     tokio::time::sleep(delay).await;
     loop {
         // Whoever has waited for the longest is next.
         let turn = turns.acquire().await;
-        if once(scenario, &stage, pace, audience).await.is_err()
-            && let Ok(again) = stage.reopen().await
+        if once(scenario, &scratch, timing, question).await.is_err()
+            && let Ok(again) = scratch.reopen().await
         {
-            stage = again;
+            scratch = again;
         }
         tokio::time::sleep(PAUSE).await;
         drop(turn);
     }
 }
 
-/// It stays until its time is over, or until somebody has put it right, and a moment longer.
+/// It stays until its time is over, or until somebody has resolved it, and a moment longer.
 async fn once(
     scenario: Scenario,
-    stage: &Stage,
-    pace: Pace,
-    audience: &Audience,
+    scratch: &ScratchSchema,
+    timing: Timing,
+    question: &OpenQuestion,
 ) -> Result<(), ScenarioError> {
-    let running = scenario.start(stage, pace).await?;
+    let running = scenario.start(scratch, timing).await?;
     if running.lasts() {
-        let _ = tokio::time::timeout(pace.hold, running.put_right()).await;
+        let _ = tokio::time::timeout(timing.hold, running.resolved()).await;
     }
-    audience.done().await;
+    question.closed().await;
     running.dissolve().await
 }

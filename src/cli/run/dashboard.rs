@@ -27,7 +27,7 @@ use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
 use crate::wire::record::container::About;
-use locktop_lab::Audience;
+use locktop_lab::OpenQuestion;
 use pg_connect::conninfo::ConnInfo;
 
 /// Where a task panicked; the panic has written its own message.
@@ -60,8 +60,8 @@ pub(super) struct Note {
     pub(super) word: Option<String>,
     /// What to try first, in one line; empty: nothing is said.
     pub(super) hint: String,
-    /// Who waits for whoever looks on.
-    pub(super) audience: Audience,
+    /// Told while a question is open, for which the demo waits.
+    pub(super) question: OpenQuestion,
 }
 
 /// Connects and shows the screens until somebody ends them.
@@ -73,9 +73,9 @@ pub(super) async fn show(
 ) -> Result<u8, Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let theme = look::theme(settings, &env)?;
-    let (word, hint, asking) = match note {
-        Some(Note { word, hint, audience }) => (word, Some(hint), audience),
-        None => (None, None, Audience::default()),
+    let (word, hint, question) = match note {
+        Some(Note { word, hint, question }) => (word, Some(hint), question),
+        None => (None, None, OpenQuestion::default()),
     };
     // A demo begins as everybody's does.
     let remembers = settings.config.remember && hint.is_none();
@@ -155,7 +155,7 @@ pub(super) async fn show(
         about,
         expecting,
         note: Box::new(move |text| notes.tell(noted(text))),
-        asking: Box::new(move |asks| asking.asks(asks)),
+        asking: Box::new(move |is_open| question.set_open(is_open)),
         leaving: Box::new(move |left| {
             if remembers && left != begun {
                 layout::keep(&left);

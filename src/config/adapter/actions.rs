@@ -17,9 +17,10 @@ pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Know
     let Some(section) = get(table, "actions").and_then(|value| reader.table("actions", value)) else {
         return Vec::new();
     };
-    reader.only(section, " in [actions]", &ActionKind::ALL.map(ActionKind::as_str));
+    let known_kinds: Vec<&str> = ActionKind::ALL.iter().copied().map(ActionKind::as_str).collect();
+    reader.only(section, " in [actions]", &known_kinds);
     let mut actions = Vec::new();
-    for kind in ActionKind::ALL {
+    for &kind in ActionKind::ALL {
         let Some(value) = get(section, kind.as_str()) else { continue };
         for (span, table) in alternatives(reader, kind, value) {
             actions.extend(action(reader, kind, &span, table, known));
@@ -77,7 +78,7 @@ fn action(
 
 fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
     let known: Vec<&str> =
-        Proof::ALL.into_iter().filter(|proof| *proof != Proof::None).map(Proof::as_str).collect();
+        Proof::ALL.iter().copied().filter(|proof| *proof != Proof::None).map(Proof::as_str).collect();
     let expected = format!("a list of {}", known.join(", "));
     let Some(items) = value.get_ref().as_array() else {
         reader.expected("proof", value, &expected);
@@ -85,7 +86,8 @@ fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
     };
     let mut proofs = Vec::new();
     for item in items {
-        match item.get_ref().as_str().and_then(Proof::named).filter(|proof| *proof != Proof::None) {
+        match item.get_ref().as_str().and_then(|name| name.parse().ok()).filter(|proof| *proof != Proof::None)
+        {
             Some(proof) => proofs.push(proof),
             None => reader.expected("proof", item, &expected),
         }

@@ -1,5 +1,8 @@
 //! The file of an adapter: all but its tables and queries.
 
+use std::str::FromStr;
+
+use strum::VariantArray;
 use toml::de::DeTable;
 
 use super::super::duration;
@@ -7,7 +10,7 @@ use super::super::reader::{Reader, get, integer};
 use super::values::{OWN, is_name, line, setting};
 use super::{actions, detect, queries};
 use crate::model::Text;
-use crate::model::adapter::{Adapter, Evidence, Limit, Part, Proof, Setting, State};
+use crate::model::adapter::{Adapter, Evidence, Limit, Part, Setting};
 
 /// The only version of the format.
 const FORMAT: i64 = 1;
@@ -50,8 +53,8 @@ pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     adapter.tables = detect::tables(reader, table);
     adapter.settings = settings(reader, table);
     adapter.evidence = evidence(reader, table, &adapter);
-    adapter.comes_back = comes_back(reader, table);
-    adapter.advise = advise(reader, table);
+    adapter.comes_back = named(reader, table, "comes_back");
+    adapter.advise = named(reader, table, "advise");
     let words = queries::Known::of(&adapter);
     adapter.versions = queries::versions(reader, table, &words);
     adapter.queries = queries::queries(reader, table, &words);
@@ -151,31 +154,21 @@ fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adap
     seconds
 }
 
-fn comes_back(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<(Proof, Text)> {
-    named(reader, table, "comes_back", &Proof::ALL.map(Proof::as_str))
-        .into_iter()
-        .filter_map(|(name, text)| Some((Proof::named(&name)?, text)))
-        .collect()
-}
-
-fn advise(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<(State, Text)> {
-    named(reader, table, "advise", &State::ALL.map(State::as_str))
-        .into_iter()
-        .filter_map(|(name, text)| Some((State::named(&name)?, text)))
-        .collect()
-}
-
-/// Lines by a name that is one of these.
-fn named(reader: &mut Reader<'_>, table: &DeTable<'_>, section: &str, names: &[&str]) -> Vec<(String, Text)> {
+/// Lines by the name of a proof or a state.
+fn named<T: VariantArray + Copy + Into<&'static str> + FromStr>(
+    reader: &mut Reader<'_>,
+    table: &DeTable<'_>,
+    section: &str,
+) -> Vec<(T, Text)> {
     let Some(lines) = get(table, section).and_then(|value| reader.table(section, value)) else {
         return Vec::new();
     };
-    reader.only(lines, &format!(" in [{section}]"), names);
+    let names: Vec<&str> = T::VARIANTS.iter().map(|name| (*name).into()).collect();
+    reader.only(lines, &format!(" in [{section}]"), &names);
     let mut found = Vec::new();
     for (key, value) in lines {
-        if let Some(text) = line(reader, key.get_ref(), value) {
-            found.push((key.get_ref().to_string(), text));
-        }
+        let text = line(reader, key.get_ref(), value);
+        found.extend(key.get_ref().parse().ok().zip(text));
     }
     found
 }

@@ -65,7 +65,7 @@ pub(super) fn queries(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Know
     if let Some(jobs) = jobs {
         reader.only(jobs, " in [jobs]", &Part::JOBS.map(Part::as_str));
     }
-    for part in Part::ALL {
+    for &part in Part::ALL {
         let name = part.as_str();
         let value = match jobs {
             _ if !Part::JOBS.contains(&part) => get(table, name),

@@ -1,11 +1,14 @@
 //! What may be done to a row of another system: one statement, which names all that was seen of the row.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::{Need, Proof, Template};
 use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
 
 /// What an action of an adapter does: `R` or `U` on a row, where the config has `allow_actions`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ActionKind {
     /// `[actions.recover]`: a job that has lost its worker is given back to its system.
     Recover,
@@ -15,15 +18,12 @@ pub enum ActionKind {
 
 impl ActionKind {
     /// Both kinds, as `[actions]` of a file may have them.
-    pub const ALL: [Self; 2] = [Self::Recover, Self::Unlock];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word in the file, behind `actions.`.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Recover => "recover",
-            Self::Unlock => "unlock",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// What its statement may name of the row.
@@ -46,7 +46,8 @@ impl ActionKind {
 }
 
 /// What was seen of the row, which the statement names in braces and the server compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Value {
     /// `{id}`: its id, as text.
     Id,
@@ -67,16 +68,8 @@ pub enum Value {
 impl Value {
     /// What stands for it in a statement, in braces.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Id => "id",
-            Self::Worker => "worker",
-            Self::Attempt => "attempt",
-            Self::StartedAt => "started_at",
-            Self::Owner => "owner",
-            Self::AcquiredAt => "acquired_at",
-            Self::ExpiresAt => "expires_at",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

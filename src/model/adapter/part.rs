@@ -1,7 +1,12 @@
 //! What an adapter reads, and in which columns.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// One kind of rows of an installation, which queries of its own read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray, EnumString,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Part {
     /// `[[workers]]`: who works off jobs.
     Workers,
@@ -129,37 +134,15 @@ const SCHEDULES: &[Column] = &[
 
 impl Part {
     /// All of them, in the order in which they are read.
-    pub const ALL: [Self; 10] = [
-        Self::Workers,
-        Self::Running,
-        Self::Due,
-        Self::Scheduled,
-        Self::Blocked,
-        Self::Failed,
-        Self::Depth,
-        Self::Paused,
-        Self::Leases,
-        Self::Schedules,
-    ];
-    /// The parts whose rows are jobs, in the order in which they are read.
-    pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its name; of those of jobs the word behind `jobs.`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Workers => "workers",
-            Self::Running => "running",
-            Self::Due => "due",
-            Self::Scheduled => "scheduled",
-            Self::Blocked => "blocked",
-            Self::Failed => "failed",
-            Self::Depth => "depth",
-            Self::Paused => "paused",
-            Self::Leases => "leases",
-            Self::Schedules => "schedules",
-        }
+        self.into()
     }
+    /// Those of jobs.
+    pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
 
     /// What it may have, in the order in which it is read.
     #[must_use]
@@ -201,7 +184,7 @@ impl Parts {
     /// The set without any part.
     pub const NONE: Self = Self(0);
     /// The set of all parts.
-    pub const ALL: Self = Self::of(&Part::ALL);
+    pub const ALL: Self = Self::of(Part::ALL);
 
     /// The set of these parts.
     #[must_use]

@@ -1,7 +1,12 @@
 //! States of jobs, and what proves them.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// The state of a job, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray, EnumString,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum State {
     /// It runs by its row, and the lock or session that its worker held is gone.
     Orphan,
@@ -35,48 +40,12 @@ pub enum State {
 
 impl State {
     /// Every state, worst first.
-    pub const ALL: [Self; 14] = [
-        Self::Orphan,
-        Self::Lost,
-        Self::Late,
-        Self::Slow,
-        Self::Overdue,
-        Self::Blocked,
-        Self::Unknown,
-        Self::Running,
-        Self::Due,
-        Self::Retry,
-        Self::Scheduled,
-        Self::Paused,
-        Self::Failed,
-        Self::Done,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens, in JSON and in `[advise]`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Orphan => "orphan",
-            Self::Lost => "lost",
-            Self::Late => "late",
-            Self::Slow => "slow",
-            Self::Overdue => "overdue",
-            Self::Blocked => "blocked",
-            Self::Unknown => "unknown",
-            Self::Running => "running",
-            Self::Due => "due",
-            Self::Retry => "retry",
-            Self::Scheduled => "scheduled",
-            Self::Paused => "paused",
-            Self::Failed => "failed",
-            Self::Done => "done",
-        }
-    }
-
-    /// The state of this word; none where it is no state.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == name)
+        self.into()
     }
 
     /// Whether its worker is gone, or should be.
@@ -87,7 +56,10 @@ impl State {
 }
 
 /// What is known of the worker of a job, and by what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray, EnumString,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Proof {
     /// An advisory key is held, or free.
     Lock,
@@ -107,26 +79,11 @@ pub enum Proof {
 
 impl Proof {
     /// Every proof, in the order of the documentation.
-    pub const ALL: [Self; 7] =
-        [Self::Lock, Self::Session, Self::Heartbeat, Self::Absent, Self::Lease, Self::Age, Self::None];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens, in JSON and in files of adapters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Lock => "lock",
-            Self::Session => "session",
-            Self::Heartbeat => "heartbeat",
-            Self::Absent => "absent",
-            Self::Lease => "lease",
-            Self::Age => "age",
-            Self::None => "none",
-        }
-    }
-
-    /// The proof of this word; none where it is none.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|proof| proof.as_str() == name)
+        self.into()
     }
 }

@@ -4,13 +4,15 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHasher};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::table::minute;
 use super::{Blame, Episode, Key, Sums};
 use crate::model::{Text, Timestamp};
 
 /// What roots are taken together by.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum Group {
     /// All that is known of them.
     #[default]
@@ -26,26 +28,18 @@ pub enum Group {
     /// By what was waited for.
     Lock,
     /// What a comment in the statement says.
+    #[strum(serialize = "query tag")]
     Tag,
 }
 
 impl Group {
     /// Every group, in the order in which one goes through them.
-    pub const ALL: [Self; 7] =
-        [Self::Root, Self::Application, Self::Role, Self::Database, Self::Statement, Self::Lock, Self::Tag];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screen, in the report and in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Application => "application",
-            Self::Role => "role",
-            Self::Database => "database",
-            Self::Statement => "statement",
-            Self::Lock => "lock",
-            Self::Tag => "query tag",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The group after it; the first after the last.

@@ -19,6 +19,8 @@ mod window;
 
 use std::sync::Arc;
 
+use strum::{IntoStaticStr, VariantArray};
+
 pub use before::Before;
 pub use by::{Group, Row, Span};
 pub use counter::{Counter, Scene};
@@ -105,7 +107,8 @@ impl Sums {
 pub const GONE: &str = "its session is gone";
 
 /// How the blocking of an episode ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Ending {
     /// It goes on, or was there a moment ago.
     #[default]
@@ -120,17 +123,12 @@ pub enum Ending {
 
 impl Ending {
     /// Every ending; a recording has each by its place here.
-    pub const ALL: [Self; 4] = [Self::GoesOn, Self::Itself, Self::Action, Self::Deadlock];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word in JSON and in reports.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::GoesOn => "goes_on",
-            Self::Itself => "itself",
-            Self::Action => "action",
-            Self::Deadlock => "deadlock",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -457,7 +457,7 @@ proptest! {
             let total = blame.total(Span::All);
             // Times are exact to the millisecond here.
             prop_assert!((total.seconds - waited).abs() < 0.01 * (1.0 + waited), "{} {waited}", total.seconds);
-            for group in Group::ALL {
+            for &group in Group::ALL {
                 let sum: f64 = blame.by(group, Span::All).iter().map(|row| row.sums.seconds).sum();
                 prop_assert!(near(sum, total.seconds), "{group:?}: {sum} of {}", total.seconds);
             }

@@ -1,5 +1,7 @@
 //! A row of `distlock`, and how a lease is.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
@@ -37,7 +39,8 @@ pub struct Lease {
 }
 
 /// How a lease is. The order is that of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum LeaseState {
     /// Its time is over, and its owner has not given it back.
     Expired,
@@ -51,17 +54,12 @@ pub enum LeaseState {
 
 impl LeaseState {
     /// Every state, the most urgent first.
-    pub const ALL: [Self; 4] = [Self::Expired, Self::Held, Self::Released, Self::Free];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Held => "held",
-            Self::Released => "released",
-            Self::Free => "free",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -58,7 +58,7 @@ fn what_ended_comes_first_and_then_what_has_the_least_time_left() {
     rows.sort_by(LeaseRow::urgency);
     assert_eq!(names(&rows), ["8", "7", "3", "2", "11", "12", "9", "10"]);
     let counts = Board::of(&leases().snapshot()).counts;
-    assert_eq!(LeaseState::ALL.map(|state| counts.of(state)), [2, 3, 1, 2]);
+    assert_eq!(LeaseState::ALL.iter().map(|state| counts.of(*state)).collect::<Vec<_>>(), [2, 3, 1, 2]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use super::{RecoveryPlan, SessionTarget, Verb};
 use crate::model::adapter::{ActionKind, Adapter, Values};
@@ -200,7 +201,8 @@ pub struct ActionCommand {
 }
 
 /// What came of an action on one target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// The server confirmed that it was done.
     Done,
@@ -215,6 +217,7 @@ pub enum Outcome {
     /// The role may not: nothing was done.
     Forbidden,
     /// The connection was lost, or no answer came: what was done is not known.
+    #[strum(serialize = "outcome_unknown")]
     Uncertain,
     /// It was not tried: what came of one before it is not known, or nobody could be asked.
     NotTried,
@@ -223,17 +226,8 @@ pub enum Outcome {
 impl Outcome {
     /// Its word in the record and in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::GivenUp => "given_up",
-            Self::StillThere => "still_there",
-            Self::Changed => "changed",
-            Self::Refused => "refused",
-            Self::Forbidden => "forbidden",
-            Self::Uncertain => "outcome_unknown",
-            Self::NotTried => "not_tried",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

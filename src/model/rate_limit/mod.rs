@@ -2,6 +2,8 @@
 
 mod rows;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::text_id::TextId;
 use super::{Text, Timestamp};
 pub use rows::{LimitRow, row, rows};
@@ -28,7 +30,8 @@ pub struct RateLimit {
 const NEAR: f64 = 0.8;
 
 /// How a rate limit is. The order is that of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum LimitState {
     /// No more requests are let through until the window is over.
     Full,
@@ -44,18 +47,12 @@ pub enum LimitState {
 
 impl LimitState {
     /// Every state, the most urgent first.
-    pub const ALL: [Self; 5] = [Self::Full, Self::Near, Self::Open, Self::Unknown, Self::Over];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Near => "near",
-            Self::Open => "open",
-            Self::Unknown => "unknown",
-            Self::Over => "over",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

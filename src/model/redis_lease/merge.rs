@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
 use locktop_locks::redis_lock::quorum;
 
 use super::reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
 use crate::model::{Text, Timestamp};
 
 /// What the servers together say of one key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Standing {
     /// A majority has the same value: its owner holds the lock.
     Held,
@@ -26,13 +29,8 @@ pub enum Standing {
 impl Standing {
     /// Its word on the screens and in JSON.
     #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Held => "held",
-            Self::Split => "split",
-            Self::Minority => "minority",
-            Self::Unknown => "unknown",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -37,7 +37,7 @@ fn told(servers: &[&str]) -> Vec<String> {
             row.name(),
             row.holder.shown(),
             row.quorum_text(),
-            row.standing.word()
+            row.standing.as_str()
         )
     };
     leases.rows.iter().map(row).collect()
@@ -56,7 +56,7 @@ fn a_lock_is_judged_by_the_servers_of_its_set() {
                 row.name(),
                 row.holder.shown(),
                 row.quorum_text(),
-                row.standing.word()
+                row.standing.as_str()
             )
         };
         (leases.rows.iter().map(row).collect::<Vec<_>>(), leases.sets)

@@ -1,9 +1,12 @@
 //! What is known of a form of statement.
 
+use strum::IntoStaticStr;
+
 use crate::model::lock::LockMode;
 
 /// What it does to the rows of its table while it has the lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Work {
     /// Nothing that takes longer for a larger table.
     Catalog,
@@ -26,17 +29,8 @@ pub enum Work {
 impl Work {
     /// The word for it in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Catalog => "catalog",
-            Self::Rows => "rows",
-            Self::Reads => "reads",
-            Self::BuildsIndex => "builds_index",
-            Self::Rewrites => "rewrites",
-            Self::MayRewrite => "may_rewrite",
-            Self::Empties => "empties",
-            Self::Copies => "copies",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The words for people, behind "it".

@@ -1,18 +1,23 @@
 //! How a task is: pure rules over what was seen.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::Schedule;
 use crate::model::Timestamp;
 
 /// How a task is. The order is that of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum TaskState {
     /// Runs in the log, and its key is free: the session that ran it is gone.
     Orphan,
     /// Runs in the log, and the number that its key should be is free; whether its worker ever took that number is a guess.
+    #[strum(serialize = "orphan?")]
     MaybeOrphan,
     /// Runs for longer than it may, and its session holds its key.
     Slow,
     /// Runs in the log for longer than it may, and somebody holds its key whom nothing ties to its worker.
+    #[strum(serialize = "slow?")]
     MaybeSlow,
     /// Given up: its last attempts failed, and nothing starts it again.
     Failed,
@@ -27,6 +32,7 @@ pub enum TaskState {
     /// Runs in the log; whether it really does cannot be told.
     Unknown,
     /// Runs in the log, and somebody holds its key whom nothing ties to its worker.
+    #[strum(serialize = "running?")]
     MaybeRunning,
     /// Runs in the log, and its worker's session holds its key, or it began a moment ago.
     Running,
@@ -40,49 +46,17 @@ pub enum TaskState {
 
 impl TaskState {
     /// Every state, the most urgent first.
-    pub const ALL: [Self; 15] = [
-        Self::Orphan,
-        Self::MaybeOrphan,
-        Self::Slow,
-        Self::MaybeSlow,
-        Self::Failed,
-        Self::Overdue,
-        Self::Leaked,
-        Self::LeftOver,
-        Self::Settling,
-        Self::Unknown,
-        Self::MaybeRunning,
-        Self::Running,
-        Self::Due,
-        Self::Idle,
-        Self::Disabled,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on a screen; a guess carries a question mark.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Orphan => "orphan",
-            Self::MaybeOrphan => "orphan?",
-            Self::Slow => "slow",
-            Self::MaybeSlow => "slow?",
-            Self::Failed => "failed",
-            Self::Overdue => "overdue",
-            Self::Leaked => "leaked",
-            Self::LeftOver => "leftover",
-            Self::Settling => "settling",
-            Self::Unknown => "unknown",
-            Self::MaybeRunning => "running?",
-            Self::Running => "running",
-            Self::Due => "due",
-            Self::Idle => "idle",
-            Self::Disabled => "disabled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Its word in the JSON: what is a guess on a screen is unknown to a program, which finds the guess beside it.
     #[must_use]
-    pub const fn certain(self) -> &'static str {
+    pub fn certain(self) -> &'static str {
         match self {
             Self::MaybeOrphan | Self::MaybeSlow | Self::MaybeRunning | Self::LeftOver => "unknown",
             state => state.as_str(),

@@ -1,5 +1,7 @@
 //! The rows of `task_queue`, as they were read.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::model::{Text, Timestamp};
 
 /// What identifies an item: the table it is in, and its id there.
@@ -72,22 +74,26 @@ impl Item {
 }
 
 /// How an item is. The order is that of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ItemState {
     /// Being worked on, as the table has it, and the session that took it is gone for so long that its worker has stopped.
     Lost,
     /// Being worked on, as the table has it, and the number that its key should be is free; whether its worker ever took that number is
     /// a guess.
+    #[strum(serialize = "lost?")]
     MaybeLost,
     /// Being worked on for longer than it may.
     Slow,
     /// The same, and somebody holds its key whom nothing ties to its worker.
+    #[strum(serialize = "slow?")]
     MaybeSlow,
     /// Being worked on, as the table has it; whether it really is cannot be told.
     Unknown,
     /// Being worked on, as the table has it, and the session that took it is gone: its worker may not know that yet.
     Settling,
     /// Being worked on, as the table has it, and somebody holds its key whom nothing ties to its worker.
+    #[strum(serialize = "running?")]
     MaybeRunning,
     /// Being worked on, by somebody who is there and for no longer than it may be.
     Running,
@@ -101,41 +107,17 @@ pub enum ItemState {
 
 impl ItemState {
     /// Every state, the most urgent first.
-    pub const ALL: [Self; 11] = [
-        Self::Lost,
-        Self::MaybeLost,
-        Self::Slow,
-        Self::MaybeSlow,
-        Self::Unknown,
-        Self::Settling,
-        Self::MaybeRunning,
-        Self::Running,
-        Self::Failed,
-        Self::Pending,
-        Self::Resting,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on a screen; a guess carries a question mark.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lost => "lost",
-            Self::MaybeLost => "lost?",
-            Self::MaybeSlow => "slow?",
-            Self::MaybeRunning => "running?",
-            Self::Slow => "slow",
-            Self::Unknown => "unknown",
-            Self::Settling => "settling",
-            Self::Running => "running",
-            Self::Failed => "failed",
-            Self::Pending => "pending",
-            Self::Resting => "resting",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Its word in the JSON: what is a guess on a screen is unknown to a program.
     #[must_use]
-    pub const fn certain(self) -> &'static str {
+    pub fn certain(self) -> &'static str {
         match self {
             Self::MaybeLost | Self::MaybeSlow | Self::MaybeRunning => Self::Unknown.as_str(),
             state => state.as_str(),

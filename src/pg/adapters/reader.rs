@@ -404,7 +404,7 @@ mod tests {
         ] {
             let read = clock::monotonic();
             let timing = Timing { read, rest: rest(ms(took), timeouts), timeouts };
-            let others: Vec<Part> = Part::ALL.into_iter().filter(|other| *other != part).collect();
+            let others: Vec<Part> = Part::ALL.iter().copied().filter(|other| *other != part).collect();
             for (parts, seconds) in [(Parts::of(&[part]), shown), (Parts::of(&others), hidden)] {
                 let found = timing.next(part, parts).duration_since(read);
                 assert_eq!(found.as_secs(), seconds, "{part:?} {took} ms, {timeouts} time-outs, {parts:?}");

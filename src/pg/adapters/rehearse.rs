@@ -27,7 +27,7 @@ pub(super) async fn rehearsed(
     if found.refused.is_some() {
         return Ok(all);
     }
-    let each = ActionKind::ALL.into_iter().flat_map(|kind| found.adapter.actions_of(kind));
+    let each = ActionKind::ALL.iter().flat_map(|kind| found.adapter.actions_of(*kind));
     for (number, action) in each.filter(|(_, action)| found.has(&action.needs)) {
         let (kind, at) = (action.kind, None);
         let Some(statement) = Filled::of(found, &action.sql, |value| Some(unknown(value).to_owned())) else {

@@ -158,7 +158,7 @@ async fn one(
         if wanted == Parts::ALL {
             version = survey.version().await?;
         }
-        for part in Part::ALL.into_iter().filter(|part| wanted.has(*part)) {
+        for &part in Part::ALL.iter().filter(|part| wanted.has(**part)) {
             let (choice, reading) = survey.choice(part).await?;
             readings.extend(reading);
             choices.extend(Some(choice).filter(|choice| !choice.tried.is_empty()));

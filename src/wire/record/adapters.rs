@@ -8,7 +8,7 @@ use super::columns::{columns, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    Limit, Part, PartRows, Paused, Proof, Setting, State, Tried, Watch, Worker,
+    Limit, Part, PartRows, Paused, Setting, Tried, Watch, Worker,
 };
 use crate::model::snapshot::Section;
 use crate::model::systems::TextId;
@@ -180,10 +180,6 @@ fn limit_of(seconds: Option<f64>, setting: Option<Text>) -> Option<Limit> {
     setting.map(Limit::Setting).or_else(|| seconds.map(Limit::Seconds))
 }
 
-fn part_of(name: &str) -> Option<Part> {
-    Part::ALL.into_iter().find(|part| part.as_str() == name)
-}
-
 fn pairs<'a, K: 'a>(all: impl IntoIterator<Item = (K, &'a Text)>, key: impl Fn(K) -> &'a str) -> Vec<Pair> {
     all.into_iter().map(|(of, text)| Pair { key: key(of).into(), value: Text::clone(text) }).collect()
 }
@@ -300,7 +296,7 @@ pub(super) fn installations(kept: &Installations, strings: &Decoded) -> Vec<Inst
 fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
     let mut choices: Vec<Choice> = Vec::new();
     for one in alternatives {
-        let Some(part) = part_of(&one.part) else { continue };
+        let Ok(part) = one.part.parse() else { continue };
         let tried = Tried {
             number: usize::try_from(one.number).unwrap_or_default(),
             outcome: one.cost.ok_or_else(|| one.reason.unwrap_or_default()),
@@ -333,10 +329,8 @@ fn unflat(flat: Flat) -> InstallationRows {
             age_limit: limit_of(flat.evidence.age_seconds, flat.evidence.age_setting),
             has_session,
         },
-        comes_back: named(flat.comes_back)
-            .filter_map(|(of, text)| Some((Proof::named(&of)?, text)))
-            .collect(),
-        advise: named(flat.advise).filter_map(|(of, text)| Some((State::named(&of)?, text))).collect(),
+        comes_back: named(flat.comes_back).filter_map(|(of, text)| Some((of.parse().ok()?, text))).collect(),
+        advise: named(flat.advise).filter_map(|(of, text)| Some((of.parse().ok()?, text))).collect(),
         ..Adapter::default()
     };
     let installation = Installation {
@@ -353,7 +347,7 @@ fn unflat(flat: Flat) -> InstallationRows {
     };
     let mut all = InstallationRows::new(Arc::new(installation));
     for state in flat.parts {
-        let Some(part) = part_of(&state.part) else { continue };
+        let Ok(part) = state.part.parse() else { continue };
         let about = (state.taken_at, state.error, state.is_cut);
         match part {
             Part::Workers => all.workers = put(flat.workers.clone(), about),

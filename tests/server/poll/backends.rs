@@ -1,7 +1,7 @@
 //! Rows of `pg_stat_activity`.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::demo::scenario::{Pace, Scenario, Stage};
+use locktop::demo::scenario::{Scenario, ScratchSchema, Timing};
 use locktop::model::backend::State;
 
 use super::helpers::{client, info, on_every_version, on_every_version_with, poll_until, session};
@@ -15,8 +15,8 @@ async fn backends_are_those_of_the_view() {
     let options = Options::default().with("compute_query_id", "on");
     on_every_version_with(options, async |server| {
         let info = info(&server);
-        let stage = Stage::open(&info).await.unwrap();
-        let running = Scenario::ParallelHolder.start(&stage, Pace::TEST).await.unwrap();
+        let scratch = ScratchSchema::open(&info).await.unwrap();
+        let running = Scenario::ParallelHolder.start(&scratch, Timing::TEST).await.unwrap();
         let (idle, open, failed, silent) =
             (client(&info).await, client(&info).await, client(&info).await, client(&info).await);
         idle.batch_execute("SELECT 1").await.unwrap();

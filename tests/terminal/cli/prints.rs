@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use locktop::demo::scenario::{Pace, Scenario, Stage};
+use locktop::demo::scenario::{Scenario, ScratchSchema, Timing};
 
 use super::binary::{finish, locktop, run, run_beside};
 use super::document::address;
@@ -58,8 +58,8 @@ async fn an_output_that_takes_nothing_is_a_failure() {
 #[tokio::test]
 async fn the_table_fits_where_it_goes() {
     let info = database(server().await).await;
-    let stage = Stage::open(&info).await.unwrap();
-    let running = Scenario::Chain.start(&stage, Pace::TEST).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
+    let running = Scenario::Chain.start(&scratch, Timing::TEST).await.unwrap();
     let target = server().await.conninfo();
     let work = move || {
         let in_terminal = |locale| Terminal::start_in(locale, &["snapshot", &target]).end();
@@ -82,7 +82,7 @@ async fn the_table_fits_where_it_goes() {
     assert!(whole.contains("└ ") && whole.lines().any(|line| line.len() > 120), "{whole}");
     assert!(whole_ascii.is_ascii() && whole_ascii.lines().any(|line| line.len() > 120), "{whole_ascii}");
     running.stop().await.unwrap();
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::demo::scenario::{Pace, Scenario, Stage};
+use locktop::demo::scenario::{Scenario, ScratchSchema, Timing};
 
 use super::binary::{locktop, run_beside};
 use super::document::{Document, printed};
@@ -31,8 +31,8 @@ async fn without_pg_read_all_stats_the_edges_are_still_right() {
     let info = conninfo(&server);
     let client = open(&info).await.client;
     for scenario in [Scenario::ParallelHolder, Scenario::Convoy, Scenario::TupleLocks, Scenario::Prepared] {
-        let stage = Stage::open(&info).await.unwrap();
-        let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+        let scratch = ScratchSchema::open(&info).await.unwrap();
+        let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
         let question = "SELECT pid, pg_blocking_pids(pid) FROM
             (SELECT DISTINCT pid FROM pg_locks WHERE NOT granted AND pid IS NOT NULL) waiting";
         let expected: BTreeMap<i32, BTreeSet<i32>> = client
@@ -46,13 +46,13 @@ async fn without_pg_read_all_stats_the_edges_are_still_right() {
         document.assert_whole();
         let found: BTreeMap<i32, BTreeSet<i32>> =
             expected.keys().map(|waiter| (*waiter, document.blockers(*waiter))).collect();
-        assert_eq!(found, expected, "{}", scenario.name());
+        assert_eq!(found, expected, "{}", scenario.as_str());
         let roots: BTreeSet<i32> = document.roots.iter().map(|root| root.pid).collect();
         let facts: BTreeSet<i32> =
             running.facts().roots.iter().map(locktop::demo::scenario::Blocker::pid).collect();
-        assert_eq!(roots, facts, "{}", scenario.name());
+        assert_eq!(roots, facts, "{}", scenario.as_str());
         running.stop().await.unwrap();
-        stage.remove().await.unwrap();
+        scratch.remove().await.unwrap();
     }
 }
 

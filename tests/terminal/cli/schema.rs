@@ -1,6 +1,6 @@
 //! The JSON is a contract: every key is there, in every row, with a value of its type.
 
-use locktop::demo::scenario::{Pace, Scenario, Stage};
+use locktop::demo::scenario::{Scenario, ScratchSchema, Timing};
 use locktop::model::Timestamp;
 use serde_json::Value;
 
@@ -64,10 +64,10 @@ fn all_conform(what: &str, value: &Value, contract: &str) {
 async fn every_key_is_there_with_its_type() {
     let server = server().await;
     let info = database(server).await;
-    let stage = Stage::open(&info).await.unwrap();
+    let scratch = ScratchSchema::open(&info).await.unwrap();
     let mut running = Vec::new();
     for scenario in [Scenario::Prepared, Scenario::Deadlock, Scenario::TupleLocks] {
-        running.push(scenario.start(&stage, Pace::TEST).await.unwrap());
+        running.push(scenario.start(&scratch, Timing::TEST).await.unwrap());
     }
     let holder = open(&info).await.client;
     holder.batch_execute("SELECT pg_advisory_lock(72707369), pg_advisory_lock(-1, 100)").await.unwrap();
@@ -98,7 +98,7 @@ async fn every_key_is_there_with_its_type() {
     for running in running {
         running.stop().await.unwrap();
     }
-    stage.remove().await.unwrap();
+    scratch.remove().await.unwrap();
 }
 
 fn keys_of_advisory_locks(json: &Value) {

@@ -104,8 +104,8 @@ fn the_full_size_of_each_on_every_version() {
         });
         let target = server.conninfo().replace("dbname=postgres", &format!("dbname={}", info.dbname()));
         let mut arguments = vec!["--duration", "30s", "--format", "json", "--url", &target];
-        for contest in Contest::ALL.into_iter().filter(|contest| *contest != Contest::Redis) {
-            arguments.extend(["--scenario", contest.name()]);
+        for contest in Contest::ALL.iter().filter(|contest| **contest != Contest::Redis) {
+            arguments.extend(["--scenario", contest.as_str()]);
         }
         let left = play(&arguments);
         assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{version}: {left:?}");

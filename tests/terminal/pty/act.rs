@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use locktop::demo::scenario::{Crowd, Stage};
+use locktop::demo::scenario::{AdvisoryContention, ScratchSchema};
 
 use super::desk::{Desk, is_there};
 use super::incident::Incident;
@@ -17,8 +17,8 @@ async fn count(client: &Client, sql: &str) -> i64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_root_of_200_is_ended_and_the_next_one_rises() {
     let server = support::server().await;
-    let stage = Stage::open(&support::database(server).await).await.unwrap();
-    let crowd = Crowd::default().start(&stage).await.unwrap();
+    let scratch = ScratchSchema::open(&support::database(server).await).await.unwrap();
+    let crowd = AdvisoryContention::default().start(&scratch).await.unwrap();
     let root = crowd.facts().roots[0].pid();
     let client = support::open(&support::conninfo(server)).await.client;
     let mut desk = Desk::at((120, 35), &server.conninfo(), &["--screen", "chains"]);

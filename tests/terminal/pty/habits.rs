@@ -1,6 +1,6 @@
 //! What makes a dashboard one's own: it begins as it was left, tells whoever does not look, and is no burden to the server.
 
-use locktop::demo::scenario::Crowd;
+use locktop::demo::scenario::AdvisoryContention;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
@@ -45,7 +45,10 @@ async fn what_becomes_critical_rings_the_bell_and_stands_in_the_title() {
     let has = |raw: &[u8], text: &str| raw.windows(text.len()).any(|window| window == text.as_bytes());
     desk.screen.wait("its own title", |seen| has(&seen.raw, "\x1b[22;2t\x1b]2;locktop "));
     assert!(!has(&desk.screen.seen().raw, "\x1b]9;"), "nothing has happened yet");
-    let crowd = Crowd { waiters: 3, ..Crowd::default() }.start(&incident.stage).await.unwrap();
+    let crowd = AdvisoryContention { waiters: 3, ..AdvisoryContention::default() }
+        .start(&incident.scratch)
+        .await
+        .unwrap();
     let root = crowd.facts().roots[0].pid();
     desk.screen.wait("both notifications", |seen| {
         has(&seen.raw, "\x07\x1b]9;locktop: ") && has(&seen.raw, "\x1b]777;notify;locktop;")

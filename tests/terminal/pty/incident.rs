@@ -1,7 +1,7 @@
 //! A server with something going on in it, and the program that looks at it.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::demo::scenario::{Crowd, Pace, Running, Scenario, Stage};
+use locktop::demo::scenario::{AdvisoryContention, Running, Scenario, ScratchSchema, Timing};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::screen::{Screen, Size};
@@ -10,7 +10,7 @@ use super::{shell, support};
 /// A server of one test, with sessions that wait.
 pub(crate) struct Incident {
     pub(crate) server: EmbeddedServer,
-    pub(crate) stage: Stage,
+    pub(crate) scratch: ScratchSchema,
     pub(crate) running: Vec<Running>,
 }
 
@@ -18,15 +18,15 @@ impl Incident {
     /// A server where nothing happens yet.
     pub(crate) async fn none() -> Self {
         let server = EmbeddedServer::start(Options::default()).await.unwrap();
-        let stage = Stage::open(&support::conninfo(&server)).await.unwrap();
-        Self { server, stage, running: Vec::new() }
+        let scratch = ScratchSchema::open(&support::conninfo(&server)).await.unwrap();
+        Self { server, scratch, running: Vec::new() }
     }
 
     /// A server where these are played.
     pub(crate) async fn of(scenarios: &[Scenario]) -> Self {
         let mut incident = Self::none().await;
         for scenario in scenarios {
-            incident.running.push(scenario.start(&incident.stage, Pace::TEST).await.unwrap());
+            incident.running.push(scenario.start(&incident.scratch, Timing::TEST).await.unwrap());
         }
         incident
     }
@@ -34,8 +34,8 @@ impl Incident {
     /// A server where one session holds an advisory lock that others wait for.
     pub(crate) async fn crowd(waiters: usize) -> Self {
         let mut incident = Self::none().await;
-        let crowd = Crowd { waiters, ..Crowd::default() };
-        incident.running.push(crowd.start(&incident.stage).await.unwrap());
+        let crowd = AdvisoryContention { waiters, ..AdvisoryContention::default() };
+        incident.running.push(crowd.start(&incident.scratch).await.unwrap());
         incident
     }
 

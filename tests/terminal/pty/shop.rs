@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::demo::scenario::{Pace, Running, Scenario, Stage};
+use locktop::demo::scenario::{Running, Scenario, ScratchSchema, Timing};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use tempfile::NamedTempFile;
@@ -103,10 +103,10 @@ impl Shop {
 
     /// Those who wait, and whom they wait for.
     pub(crate) async fn trouble(&mut self) {
-        let stage = Stage::open(&self.app).await.unwrap();
-        let pace = Pace { step: Duration::from_millis(600), ..Pace::TEST };
+        let scratch = ScratchSchema::open(&self.app).await.unwrap();
+        let timing = Timing { step: Duration::from_millis(600), ..Timing::TEST };
         for scenario in [Scenario::Chain, Scenario::Convoy] {
-            self.running.push(scenario.start(&stage, pace).await.unwrap());
+            self.running.push(scenario.start(&scratch, timing).await.unwrap());
         }
         self.session("deploy-1").await.batch_execute(MIGRATION).await.unwrap();
         let next = self.connect("deploy-2").await;

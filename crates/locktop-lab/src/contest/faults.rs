@@ -1,15 +1,15 @@
-//! What befalls the workers of a contest: killed and replaced, paused past every term and woken, cut off from the server. Which of them, and
+//! The faults injected into the workers of a contest: killed and replaced, paused past every term and woken, cut off from the server. Which of them, and
 //! when, comes from the seed; what each is doing then does not.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error};
 
-use crate::Audience;
+use crate::OpenQuestion;
 use crate::process::is_stopped;
-use crate::random::Random;
 use crate::workers::WorkerPool;
 use locktop_base::clock;
 use pg_connect::connect::connect;
@@ -20,15 +20,15 @@ const PAUSE: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(50);
 /// How long somebody is looked for who is in the middle of something.
 const SEARCH: Duration = Duration::from_secs(2);
-/// Longest that a worker stands still.
+/// Longest pause of a worker.
 const LONGEST: Duration = Duration::from_secs(30);
 /// The moment on the server's clock, in microseconds.
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// Microseconds since 1970 of the server's clock.
-pub(crate) type Moment = i64;
+pub(crate) type EpochMicros = i64;
 
-/// What can befall a worker.
+/// What is done to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Fault {
     /// It is killed with SIGKILL, and replaced.
@@ -40,11 +40,11 @@ pub(crate) enum Fault {
     Cut,
 }
 
-/// How the workers of a contest are treated. Statements see what a worker is doing as one number.
+/// Which faults are injected into the workers of a contest, and how often. Statements see what a worker is doing as one number.
 #[derive(Debug, Clone)]
-pub(crate) struct Faults {
+pub(crate) struct FaultPlan {
     /// Who is in the middle of something, in order: the name of the worker, and what it is doing.
-    pub(crate) victims: String,
+    pub(crate) targets: String,
     /// The same, of those that may be paused, where not all may.
     pub(crate) pausable: Option<String>,
     /// Whether the worker has lost what it was doing, `$1`; NULL where it still has it. None where nobody waits for that.
@@ -60,16 +60,16 @@ pub(crate) struct Faults {
     /// Milliseconds from one fault to the next: at least, and less than so many more; and how many times that.
     pub(crate) gap: (u64, u64),
     pub(crate) times: u64,
-    /// Milliseconds that a worker stands still after it has lost what it had: at least, and less than so many more.
+    /// Milliseconds that a worker stays paused after it has lost what it had: at least, and less than so many more.
     pub(crate) after: (u64, u64),
     /// Mixed into the seed.
     pub(crate) salt: u64,
 }
 
-impl Default for Faults {
+impl Default for FaultPlan {
     fn default() -> Self {
         Self {
-            victims: String::new(),
+            targets: String::new(),
             pausable: None,
             lost: None,
             unnoticed: None,
@@ -84,78 +84,75 @@ impl Default for Faults {
     }
 }
 
-/// What happens next.
+/// The next fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mishap {
+pub(crate) struct ScheduledFault {
     /// Milliseconds until then.
     pub(crate) gap: u64,
     pub(crate) fault: Fault,
     /// Which of those that are in the middle of something.
     which: u64,
-    /// For how many milliseconds a paused one stands still after it has lost what it had.
+    /// For how many milliseconds a paused one stays so after it has lost what it had.
     after: u64,
 }
 
-impl Faults {
-    pub(crate) fn next(&self, random: &mut Random) -> Mishap {
-        let between = |random: &mut Random, (least, more): (u64, u64)| least + random.below(more);
+impl FaultPlan {
+    pub(crate) fn next(&self, random: &mut Rng) -> ScheduledFault {
+        let between = |random: &mut Rng, (least, more): (u64, u64)| least + random.u64(..more);
         let gap = between(random, self.gap) * self.times;
-        let fault = match self.kinds {
-            [fault] => *fault,
-            kinds => random.one(kinds),
-        };
-        Mishap { gap, fault, which: random.next(), after: between(random, self.after) }
+        let fault = random.choice(self.kinds).copied().unwrap_or_default();
+        ScheduledFault { gap, fault, which: random.u64(..), after: between(random, self.after) }
     }
 }
 
-/// What was done.
+/// The faults that were injected.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Record {
+pub(crate) struct FaultRecord {
     pub(crate) kills: u64,
     pub(crate) cuts: u64,
     /// Of the pauses those in which a worker lost what it had.
     pub(crate) overslept: u64,
-    pub(crate) pauses: Vec<Stop>,
+    pub(crate) pauses: Vec<PauseInterval>,
 }
 
-/// A time for which a process certainly stood still: from after it did to before it was woken.
+/// A time for which a process was certainly paused: from after it stopped to before it was resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stop {
+pub(crate) struct PauseInterval {
     pub(crate) process: i32,
     /// What it was doing.
     pub(crate) work: i64,
-    pub(crate) from: Moment,
+    pub(crate) from: EpochMicros,
     /// None while it still does.
-    pub(crate) to: Option<Moment>,
+    pub(crate) to: Option<EpochMicros>,
 }
 
 /// A worker, and what it is in the middle of.
 #[derive(Debug, Clone, Copy)]
-struct Victim {
+struct FaultTarget {
     process: i32,
     work: i64,
 }
 
 /// The workers, and what is done to them.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct RunnerState {
     info: ConnInfo,
     seed: u64,
-    pub(super) faults: Faults,
-    audience: Audience,
+    pub(super) faults: FaultPlan,
+    question: OpenQuestion,
     pool: Mutex<WorkerPool>,
-    record: Mutex<Record>,
+    record: Mutex<FaultRecord>,
 }
 
-impl Shared {
+impl RunnerState {
     pub(super) fn new(
         info: ConnInfo,
         seed: u64,
-        faults: Faults,
-        audience: Audience,
+        faults: FaultPlan,
+        question: OpenQuestion,
         pool: WorkerPool,
     ) -> Self {
-        Self { info, seed, faults, audience, pool: Mutex::new(pool), record: Mutex::default() }
+        Self { info, seed, faults, question, pool: Mutex::new(pool), record: Mutex::default() }
     }
 
     /// A connection for what is done to them.
@@ -167,71 +164,76 @@ impl Shared {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn record(&self) -> MutexGuard<'_, Record> {
+    pub(super) fn record(&self) -> MutexGuard<'_, FaultRecord> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Goes on for as long as it is let.
-pub(super) async fn inject_faults(shared: Arc<Shared>) {
-    let mut random = Random::new(shared.seed ^ shared.faults.salt);
+pub(super) async fn inject_faults(state: Arc<RunnerState>) {
+    let mut random = Rng::with_seed(state.seed ^ state.faults.salt);
     loop {
-        if let Some(client) = shared.connect().await {
+        if let Some(client) = state.connect().await {
             // An error is a lost server.
-            let _ = inject_until_lost(&shared, Arc::new(client), &mut random).await;
+            let _ = inject_until_lost(&state, Arc::new(client), &mut random).await;
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
 async fn inject_until_lost(
-    shared: &Arc<Shared>,
+    state: &Arc<RunnerState>,
     client: Arc<Client>,
-    random: &mut Random,
+    random: &mut Rng,
 ) -> Result<(), Error> {
-    wake_all(shared, &client).await?;
+    wake_all(state, &client).await?;
     let mut pauses = JoinSet::new();
     loop {
-        let Mishap { gap, fault, which, after } = shared.faults.next(random);
+        let ScheduledFault { gap, fault, which, after } = state.faults.next(random);
         tokio::time::sleep(Duration::from_millis(gap)).await;
-        shared.audience.done().await;
+        state.question.closed().await;
         while pauses.try_join_next().is_some() {}
-        let is_full = pauses.len() >= shared.faults.paused;
+        let is_full = pauses.len() >= state.faults.paused;
         let fault = if fault == Fault::Pause && is_full { Fault::Kill } else { fault };
-        let Some(victim) = choose(shared, &client, fault, which).await? else { continue };
+        let Some(target) = choose(state, &client, fault, which).await? else { continue };
         match fault {
             Fault::Kill => {
-                let killed = shared.pool().kill(victim.process);
-                shared.record().kills += u64::from(killed);
+                let killed = state.pool().kill(target.process);
+                state.record().kills += u64::from(killed);
             }
             Fault::Cut => {
-                let Some(cut) = &shared.faults.cut else { continue };
-                let done = client.query_opt(cut, &[&victim.work]).await?;
-                shared.record().cuts += u64::from(done.is_some());
+                let Some(cut) = &state.faults.cut else { continue };
+                let done = client.query_opt(cut, &[&target.work]).await?;
+                state.record().cuts += u64::from(done.is_some());
             }
             Fault::Pause => {
                 let after = Duration::from_millis(after);
-                pauses.spawn(pause_worker(Arc::clone(shared), Arc::clone(&client), victim, after));
+                pauses.spawn(pause_worker(Arc::clone(state), Arc::clone(&client), target, after));
             }
         }
     }
 }
 
 /// One of those that are in the middle of something; waits a little where there is none.
-async fn choose(shared: &Shared, client: &Client, fault: Fault, which: u64) -> Result<Option<Victim>, Error> {
-    let Faults { victims, pausable, .. } = &shared.faults;
-    let sql = pausable.as_ref().filter(|_| fault == Fault::Pause).unwrap_or(victims);
+async fn choose(
+    state: &RunnerState,
+    client: &Client,
+    fault: Fault,
+    which: u64,
+) -> Result<Option<FaultTarget>, Error> {
+    let FaultPlan { targets, pausable, .. } = &state.faults;
+    let sql = pausable.as_ref().filter(|_| fault == Fault::Pause).unwrap_or(targets);
     let start = clock::monotonic();
     while start.elapsed() < SEARCH {
-        let mut victims = Vec::new();
+        let mut targets = Vec::new();
         for row in client.query(sql, &[]).await? {
             let (name, work) = (row.try_get(0)?, row.try_get(1)?);
-            victims.extend(shared.pool().at_work(name).map(|process| Victim { process, work }));
+            targets.extend(state.pool().at_work(name).map(|process| FaultTarget { process, work }));
         }
-        let count = u64::try_from(victims.len()).unwrap_or(u64::MAX);
+        let count = u64::try_from(targets.len()).unwrap_or(u64::MAX);
         let index = which.checked_rem(count).and_then(|index| usize::try_from(index).ok());
-        if let Some(victim) = index.and_then(|index| victims.get(index)) {
-            return Ok(Some(*victim));
+        if let Some(target) = index.and_then(|index| targets.get(index)) {
+            return Ok(Some(*target));
         }
         tokio::time::sleep(POLL).await;
     }
@@ -240,13 +242,13 @@ async fn choose(shared: &Shared, client: &Client, fault: Fault, which: u64) -> R
 
 /// Stops a worker until it has lost what it had and a while longer, then wakes it.
 async fn pause_worker(
-    shared: Arc<Shared>,
+    state: Arc<RunnerState>,
     client: Arc<Client>,
-    victim: Victim,
+    target: FaultTarget,
     after: Duration,
 ) -> Result<(), Error> {
-    let Victim { process, work } = victim;
-    let Some(pid) = shared.pool().pause(process) else { return Ok(()) };
+    let FaultTarget { process, work } = target;
+    let Some(pid) = state.pool().pause(process) else { return Ok(()) };
     let start = clock::monotonic();
     while is_stopped(pid) == Some(false) && start.elapsed() < LONGEST {
         tokio::time::sleep(POLL / 10).await;
@@ -256,52 +258,53 @@ async fn pause_worker(
     }
     let from = now(&client).await?;
     let index = {
-        let mut record = shared.record();
-        record.pauses.push(Stop { process, work, from, to: None });
+        let mut record = state.record();
+        record.pauses.push(PauseInterval { process, work, from, to: None });
         record.pauses.len() - 1
     };
     let (mut lost, start) = (None, clock::monotonic());
     while lost.is_none() && start.elapsed() < LONGEST {
-        lost = has_lost(&shared, &client, work).await?;
+        lost = has_lost(&state, &client, work).await?;
         if lost.is_none() {
             tokio::time::sleep(POLL).await;
         }
     }
     tokio::time::sleep(after).await;
     let to = now(&client).await?;
-    let mut record = shared.record();
-    record.pauses.get_mut(index).into_iter().for_each(|stop| stop.to = Some(to));
+    let mut record = state.record();
+    record.pauses.get_mut(index).into_iter().for_each(|pause| pause.to = Some(to));
     record.overslept += u64::from(lost == Some(true));
     drop(record);
-    shared.pool().wake(process);
+    state.pool().wake(process);
     Ok(())
 }
 
 /// Whether a worker has lost what it was doing; none where it may still come to that.
-async fn has_lost(shared: &Shared, client: &Client, work: i64) -> Result<Option<bool>, Error> {
-    let Some(lost) = &shared.faults.lost else { return Ok(Some(false)) };
+async fn has_lost(state: &RunnerState, client: &Client, work: i64) -> Result<Option<bool>, Error> {
+    let Some(lost) = &state.faults.lost else { return Ok(Some(false)) };
     client.query_opt(lost, &[&work]).await?.map_or(Ok(None), |row| row.try_get(0))
 }
 
-/// Wakes those that stand still, as of this moment, and answers with what they were doing.
-pub(super) async fn wake_all(shared: &Shared, client: &Client) -> Result<Vec<i64>, Error> {
-    let asleep: Vec<Stop> = shared.record().pauses.iter().filter(|stop| stop.to.is_none()).copied().collect();
+/// Resumes all that are paused, as of this moment, and answers with what they were doing.
+pub(super) async fn wake_all(state: &RunnerState, client: &Client) -> Result<Vec<i64>, Error> {
+    let paused: Vec<PauseInterval> =
+        state.record().pauses.iter().filter(|pause| pause.to.is_none()).copied().collect();
     let mut overslept = 0;
-    for stop in &asleep {
-        overslept += u64::from(has_lost(shared, client, stop.work).await? == Some(true));
+    for pause in &paused {
+        overslept += u64::from(has_lost(state, client, pause.work).await? == Some(true));
     }
     let now = now(client).await?;
     {
-        let mut record = shared.record();
+        let mut record = state.record();
         record.overslept += overslept;
-        record.pauses.iter_mut().filter(|stop| stop.to.is_none()).for_each(|stop| stop.to = Some(now));
+        record.pauses.iter_mut().filter(|pause| pause.to.is_none()).for_each(|pause| pause.to = Some(now));
     }
-    shared.pool().wake_all();
-    Ok(asleep.iter().map(|stop| stop.work).collect())
+    state.pool().wake_all();
+    Ok(paused.iter().map(|pause| pause.work).collect())
 }
 
 /// The server's clock.
-async fn now(client: &Client) -> Result<Moment, Error> {
+async fn now(client: &Client) -> Result<EpochMicros, Error> {
     client.query_one(NOW, &[]).await?.try_get(0)
 }
 
@@ -311,11 +314,11 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_mishaps_each_time() {
-        let mishaps = |seed| {
-            let mut random = Random::new(seed);
-            (0..50).map(|_| Faults::default().next(&mut random)).collect::<Vec<_>>()
+        let faults = |seed| {
+            let mut random = Rng::with_seed(seed);
+            (0..50).map(|_| FaultPlan::default().next(&mut random)).collect::<Vec<_>>()
         };
-        assert_eq!(mishaps(3), mishaps(3));
-        assert_ne!(mishaps(3), mishaps(4));
+        assert_eq!(faults(3), faults(3));
+        assert_ne!(faults(3), faults(4));
     }
 }

@@ -1,17 +1,14 @@
 //! Eight sessions that make ids, two for each worker of the generator.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tokio_postgres::Client;
+use fastrand::Rng;
+use tokio_postgres::{Client, Error};
 
-use super::Contest;
-use super::crowd::{Act, Crowd};
-use super::game::{Game, Place};
-use super::tally::{Found, Tally, count};
-use crate::random::Random;
+use super::sessions::{Failures, SessionWork, Sessions, lock};
+use super::tally::{ContestOutcome, Tally, count};
+use super::{Contest, Environment};
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
 use locktop_locks::snowflake::{Generator, Snowflake, SnowflakeError};
@@ -29,7 +26,7 @@ const REMEMBERED: usize = 2_000_000;
 
 /// What the sessions were given.
 #[derive(Debug, Default)]
-struct Book {
+struct Counts {
     seen: HashSet<Snowflake>,
     /// The highest of each worker that somebody has in hand.
     highest: [Option<Snowflake>; WORKERS as usize],
@@ -39,13 +36,13 @@ struct Book {
     foreign: u64,
 }
 
-impl Book {
-    fn highest(&self, place: usize) -> Option<Snowflake> {
-        self.highest.get(place).copied().flatten()
+impl Counts {
+    fn highest(&self, index: usize) -> Option<Snowflake> {
+        self.highest.get(index).copied().flatten()
     }
 
     /// `before` is what the worker had given when these were asked for: each is above it, and above the one before.
-    fn note(&mut self, place: usize, before: Option<Snowflake>, ids: &[Snowflake], worker: u16) {
+    fn note(&mut self, index: usize, before: Option<Snowflake>, ids: &[Snowflake], worker: u16) {
         let mut last = before;
         for id in ids {
             self.ids += 1;
@@ -54,7 +51,7 @@ impl Book {
             self.foreign += u64::from(id.worker() != worker);
             last = Some(*id);
         }
-        if let Some(highest) = self.highest.get_mut(place) {
+        if let Some(highest) = self.highest.get_mut(index) {
             *highest = (*highest).max(last);
         }
         if self.seen.len() > REMEMBERED {
@@ -64,93 +61,72 @@ impl Book {
 }
 
 #[derive(Debug)]
-struct Making {
-    generators: Vec<Generator>,
-    book: Mutex<Book>,
-}
-
-impl Making {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Act for Making {
-    const NAME: &'static str = "ids";
-    const LONGEST: u64 = 40;
-
-    async fn turn(&self, session: usize, client: &Client, random: &mut Random) -> Result<(), CallError> {
-        let place = session % usize::from(WORKERS);
-        let Some(generator) = self.generators.get(place) else { return Ok(()) };
-        let before = self.book().highest(place);
-        let ids = if random.below(SEVERAL) == 0 {
-            let count = u16::try_from(1 + random.below(MOST)).unwrap_or(1);
-            generator.many(client, count).await
-        } else {
-            generator.next(client).await.map(|id| vec![id])
-        };
-        self.book().note(place, before, &ids.map_err(told)?, generator.worker());
-        Ok(())
-    }
-}
-
-fn told(error: SnowflakeError) -> CallError {
-    match error {
-        SnowflakeError::Call(error) => error,
-        other => CallError::Lost { what: "generate_snowflake_id", reason: other.to_string() },
-    }
-}
-
-#[derive(Debug)]
 pub(super) struct Ids {
-    making: Arc<Making>,
-    crowd: Crowd,
+    generators: Vec<Generator>,
+    counts: Mutex<Counts>,
 }
 
 impl Ids {
-    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
+    pub(super) async fn begin(
+        environment: &Environment,
+        client: &Client,
+    ) -> Result<Sessions<Self>, TasksError> {
         let refused =
             |error: SnowflakeError| TasksError::Server { what: "id generators", message: error.to_string() };
         let mut generators = Vec::new();
         for worker in 1..=WORKERS {
             let mut generator = Generator::new(worker).map_err(refused)?;
-            generator.schema = place.schema.clone();
+            generator.schema = environment.schema.clone();
             generator.register(client).await.map_err(refused)?;
             generators.push(generator);
         }
-        let making = Arc::new(Making { generators, book: Mutex::default() });
-        let crowd = Crowd::start(place, &making, SESSIONS);
-        Ok(Self { making, crowd })
+        Ok(Sessions::start(environment, Self { generators, counts: Mutex::default() }, SESSIONS))
+    }
+}
+
+impl SessionWork for Ids {
+    const NAME: &'static str = "ids";
+    const LONGEST: u64 = 40;
+
+    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), CallError> {
+        let index = session % usize::from(WORKERS);
+        let Some(generator) = self.generators.get(index) else { return Ok(()) };
+        let before = lock(&self.counts).highest(index);
+        let ids = if random.u64(..SEVERAL) == 0 {
+            let count = u16::try_from(1 + random.u64(..MOST)).unwrap_or(1);
+            generator.many(client, count).await
+        } else {
+            generator.next(client).await.map(|id| vec![id])
+        };
+        lock(&self.counts).note(index, before, &ids.map_err(failed)?, generator.worker());
+        Ok(())
     }
 
-    fn found(&self) -> Found {
-        let book = self.making.book();
+    async fn outcome(&self, _: &Client, failures: &Failures, _: bool) -> Result<ContestOutcome, Error> {
+        let counts = lock(&self.counts);
         let numbers = [
             count(SESSIONS),
             u64::from(WORKERS),
-            book.ids,
-            book.duplicates,
-            book.disorder,
-            book.foreign,
-            self.crowd.errors(),
+            counts.ids,
+            counts.duplicates,
+            counts.disorder,
+            counts.foreign,
+            failures.count(),
         ];
-        Found::new(Tally::new(Contest::Ids.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::Ids.as_str(), &KEYS, numbers))
             .zero(&[
                 ("duplicates", "ids that were there before"),
                 ("out_of_order", "ids that were not above the ones before of their worker"),
                 ("of_another_worker", "ids of another worker"),
             ])
-            .some("ids", "no id was made", self.crowd.complaint().as_deref())
+            .some("ids", "no id was made", failures.first().as_deref()))
     }
 }
 
-impl Game for Ids {
-    fn finish(&mut self) -> BoxFuture<'_, ()> {
-        self.crowd.finish().boxed()
-    }
-
-    fn count<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Result<Found, tokio_postgres::Error>> {
-        std::future::ready(Ok(self.found())).boxed()
+fn failed(error: SnowflakeError) -> CallError {
+    match error {
+        SnowflakeError::Call(error) => error,
+        other => CallError::Lost { what: "generate_snowflake_id", reason: other.to_string() },
     }
 }
 
@@ -161,14 +137,14 @@ mod tests {
     #[test]
     fn what_comes_twice_or_too_late_is_noted() {
         let id = |time: i64, worker: i64| Snowflake(time << 22 | worker << 12);
-        let mut book = Book::default();
-        book.note(0, None, &[id(5, 1), id(6, 1)], 1);
-        assert_eq!(book.highest(0), Some(id(6, 1)));
+        let mut counts = Counts::default();
+        counts.note(0, None, &[id(5, 1), id(6, 1)], 1);
+        assert_eq!(counts.highest(0), Some(id(6, 1)));
         // Asked for before the others came: another session may have been quicker.
-        book.note(0, None, &[id(4, 1)], 1);
-        assert_eq!((book.ids, book.duplicates, book.disorder, book.foreign), (3, 0, 0, 0));
-        assert_eq!(book.highest(0), Some(id(6, 1)));
-        book.note(0, book.highest(0), &[id(6, 1), id(3, 1), id(7, 2)], 1);
-        assert_eq!((book.duplicates, book.disorder, book.foreign), (1, 2, 1));
+        counts.note(0, None, &[id(4, 1)], 1);
+        assert_eq!((counts.ids, counts.duplicates, counts.disorder, counts.foreign), (3, 0, 0, 0));
+        assert_eq!(counts.highest(0), Some(id(6, 1)));
+        counts.note(0, counts.highest(0), &[id(6, 1), id(3, 1), id(7, 2)], 1);
+        assert_eq!((counts.duplicates, counts.disorder, counts.foreign), (1, 2, 1));
     }
 }

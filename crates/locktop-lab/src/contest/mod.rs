@@ -1,38 +1,57 @@
-//! The other lock systems at work: leases, the work queue, rate limits, ids and transfers. Each is played by many at once, and judged by
+//! The other lock systems at work: leases, the work queue, rate limits, ids and transfers. Many workers use each at once, and it is judged by
 //! what they witnessed and the server recorded, not by what the system says of itself.
 //!
 //! Who holds something while it works is a process of its own, since it is to be killed and stopped: leases, locks in Redis, the work
 //! queue, and the tasks ([`crate::tasks`]). One runner has them all, and one engine injects the faults.
 //! Rate limits, ids and transfers are single calls. All that can happen to them happens between sessions in the server, so there the
-//! players are sessions of the demo.
+//! workers are sessions of the demo.
 
-mod crowd;
+mod environment;
 mod faults;
-mod game;
 mod ids;
 pub(crate) mod leases;
 pub(crate) mod queue;
 mod rate_limit;
 pub(crate) mod redis_locks;
 mod runner;
+mod sessions;
 mod tally;
 mod transfer;
 
 pub use tally::Tally;
 
+pub(super) use environment::Environment;
 #[cfg(test)]
-pub(super) use faults::Mishap;
-pub(super) use faults::{Fault, Faults, Moment, Stop};
-pub(super) use game::{Game, Place};
+pub(super) use faults::ScheduledFault;
+pub(super) use faults::{EpochMicros, Fault, FaultPlan, PauseInterval};
 pub(super) use runner::Runner;
-pub(super) use tally::{Found, count, numbers};
+pub(super) use tally::{ContestOutcome, count, numbers};
 
-use tokio_postgres::Client;
+use std::fmt::Debug;
+
+use futures_util::future::BoxFuture;
+use strum::{IntoStaticStr, VariantArray};
+use tokio_postgres::{Client, Error};
 
 use super::workers::TasksError;
 
+/// A contest that goes on. Dropping it ends it at once.
+pub(crate) trait RunningContest: Debug + Send + Sync {
+    /// Resumes what is paused, lets what is under way come to its end, and ends all workers.
+    fn finish(&mut self) -> BoxFuture<'_, ()>;
+
+    /// The servers of Redis that are a part of it, to be looked at, in sets.
+    fn redis(&self) -> Vec<Vec<String>> {
+        Vec::new()
+    }
+
+    /// The numbers, as they are now.
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>>;
+}
+
 /// One of the systems.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Contest {
     /// Processes compete for leases, and write what only a holder may.
     Leases,
@@ -50,20 +69,12 @@ pub enum Contest {
 
 impl Contest {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Leases, Self::RateLimit, Self::Ids, Self::Transfer, Self::Queue, Self::Redis];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its name on the command line and in the output.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Leases => "leases",
-            Self::RateLimit => "ratelimit",
-            Self::Ids => "ids",
-            Self::Transfer => "transfer",
-            Self::Queue => "queue",
-            Self::Redis => "redis",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The names of its numbers, in order.
@@ -79,15 +90,19 @@ impl Contest {
         }
     }
 
-    /// Begins to play, in the schema of the place.
-    pub(super) async fn begin(self, place: &Place, client: &Client) -> Result<Box<dyn Game>, TasksError> {
+    /// Starts it, in the schema of the environment.
+    pub(super) async fn begin(
+        self,
+        environment: &Environment,
+        client: &Client,
+    ) -> Result<Box<dyn RunningContest>, TasksError> {
         Ok(match self {
-            Self::Leases => Box::new(leases::Leases::begin(place, client).await?),
-            Self::RateLimit => Box::new(rate_limit::RateLimits::begin(place)),
-            Self::Ids => Box::new(ids::Ids::begin(place, client).await?),
-            Self::Transfer => Box::new(transfer::Transfers::begin(place, client).await?),
-            Self::Queue => Box::new(queue::Queue::begin(place, client).await?),
-            Self::Redis => Box::new(redis_locks::RedisGame::begin(place, client).await?),
+            Self::Leases => Box::new(leases::Leases::begin(environment, client).await?),
+            Self::RateLimit => Box::new(rate_limit::RateLimits::begin(environment)),
+            Self::Ids => Box::new(ids::Ids::begin(environment, client).await?),
+            Self::Transfer => Box::new(transfer::Transfers::begin(environment, client).await?),
+            Self::Queue => Box::new(queue::Queue::begin(environment, client).await?),
+            Self::Redis => Box::new(redis_locks::RedisContest::begin(environment, client).await?),
         })
     }
 }

@@ -1,17 +1,14 @@
 //! Fifty sessions that ask for more than the limit lets through.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Mutex;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tokio_postgres::Client;
+use fastrand::Rng;
+use tokio_postgres::{Client, Error};
 
-use super::Contest;
-use super::crowd::{Act, Crowd};
-use super::game::{Game, Place};
-use super::tally::{Found, Tally, count};
-use crate::random::Random;
+use super::sessions::{Failures, SessionWork, Sessions, lock};
+use super::tally::{ContestOutcome, Tally, count};
+use super::{Contest, Environment};
 use locktop_locks::call::CallError;
 use locktop_locks::rate_limit::{Decision, RateLimit};
 
@@ -73,40 +70,32 @@ impl Windows {
 }
 
 #[derive(Debug)]
-struct Asking {
+pub(super) struct RateLimits {
+    sessions: usize,
     limit: RateLimit,
     windows: Mutex<Windows>,
 }
 
-impl Act for Asking {
+impl RateLimits {
+    pub(super) fn begin(environment: &Environment) -> Sessions<Self> {
+        let limit = RateLimit { schema: environment.schema.clone(), ..RateLimit::new(LIMIT, SECONDS) };
+        let sessions = environment.sessions(SESSIONS, SHOWN);
+        Sessions::start(environment, Self { sessions, limit, windows: Mutex::default() }, sessions)
+    }
+}
+
+impl SessionWork for RateLimits {
     const NAME: &'static str = "api";
     const LONGEST: u64 = 120;
 
-    async fn turn(&self, _: usize, client: &Client, _: &mut Random) -> Result<(), CallError> {
+    async fn turn(&self, _: usize, client: &Client, _: &mut Rng) -> Result<(), CallError> {
         let decision = self.limit.take(client, KEY).await?;
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner).note(&decision);
+        lock(&self.windows).note(&decision);
         Ok(())
     }
-}
 
-#[derive(Debug)]
-pub(super) struct RateLimits {
-    sessions: usize,
-    asking: Arc<Asking>,
-    crowd: Crowd,
-}
-
-impl RateLimits {
-    pub(super) fn begin(place: &Place) -> Self {
-        let limit = RateLimit { schema: place.schema.clone(), ..RateLimit::new(LIMIT, SECONDS) };
-        let asking = Arc::new(Asking { limit, windows: Mutex::default() });
-        let sessions = place.many(SESSIONS, SHOWN);
-        let crowd = Crowd::start(place, &asking, sessions);
-        Self { sessions, asking, crowd }
-    }
-
-    fn found(&self) -> Found {
-        let windows = self.asking.windows.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn outcome(&self, _: &Client, failures: &Failures, _: bool) -> Result<ContestOutcome, Error> {
+        let windows = lock(&self.windows);
         let limit = u64::from(LIMIT.unsigned_abs());
         let numbers = [
             count(self.sessions),
@@ -117,22 +106,12 @@ impl RateLimits {
             windows.begun,
             windows.most,
             windows.met,
-            self.crowd.errors(),
+            failures.count(),
         ];
-        Found::new(Tally::new(Contest::RateLimit.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::RateLimit.as_str(), &KEYS, numbers))
             .must_not(windows.most > limit, format!("{} requests of {limit} in a window", windows.most))
             .zero(&[("windows_met", "windows that began before the one before was over")])
-            .some("allowed", "no request was let through", self.crowd.complaint().as_deref())
-    }
-}
-
-impl Game for RateLimits {
-    fn finish(&mut self) -> BoxFuture<'_, ()> {
-        self.crowd.finish().boxed()
-    }
-
-    fn count<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Result<Found, tokio_postgres::Error>> {
-        std::future::ready(Ok(self.found())).boxed()
+            .some("allowed", "no request was let through", failures.first().as_deref()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs a contest of processes: they compete, those that ended are replaced, faults befall them, and in the end all go.
+//! Runs a contest of processes: they compete, those that ended are replaced, faults are injected, and in the end all go.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,86 +6,87 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::Error;
 
-use super::faults::{Faults, Record, Shared, inject_faults, wake_all};
-use super::game::Place;
-use crate::workers::{Part, TasksError, WorkerPool};
+use super::Environment;
+use super::faults::{FaultPlan, FaultRecord, RunnerState, inject_faults, wake_all};
+use crate::workers::{TasksError, WorkerPool, WorkerRole};
 use locktop_base::clock;
 
 /// How often a process that ended is looked for.
 const WATCH: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_millis(20);
 /// How long those that were just woken have for noticing, and all for ending.
-const AWAKENING: Duration = Duration::from_secs(3);
+const WAKE_TIMEOUT: Duration = Duration::from_secs(3);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The processes, and what befalls them. Dropping it ends them at once.
+/// The processes, and the faults injected into them. Dropping it ends them at once.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    shared: Arc<Shared>,
+    state: Arc<RunnerState>,
     loops: Vec<JoinHandle<()>>,
 }
 
 impl Runner {
     /// Starts so many processes, called `name-1` and so on.
     pub(crate) fn begin(
-        place: &Place,
+        environment: &Environment,
         name: &str,
-        part: Part,
+        role: WorkerRole,
         count: usize,
-        faults: Faults,
+        faults: FaultPlan,
     ) -> Result<Self, TasksError> {
-        let mut orders = place.orders.clone();
-        (orders.worker, orders.part) = (name.to_owned(), part);
-        let mut pool = WorkerPool::new(place.program.clone(), orders, count);
+        let mut config = environment.config.clone();
+        (config.worker, config.role) = (name.to_owned(), role);
+        let mut pool = WorkerPool::new(environment.program.clone(), config, count);
         pool.fill()?;
-        let info = place.info.clone().with_application_name(&format!("locktop demo {name}s"));
-        let shared = Arc::new(Shared::new(info, place.seed, faults, place.audience.clone(), pool));
+        let info = environment.info.clone().with_application_name(&format!("locktop demo {name}s"));
+        let state =
+            Arc::new(RunnerState::new(info, environment.seed, faults, environment.question.clone(), pool));
         let loops =
-            vec![tokio::spawn(watch(Arc::clone(&shared))), tokio::spawn(inject_faults(Arc::clone(&shared)))];
-        Ok(Self { shared, loops })
+            vec![tokio::spawn(watch(Arc::clone(&state))), tokio::spawn(inject_faults(Arc::clone(&state)))];
+        Ok(Self { state, loops })
     }
 
     /// What was done to them.
-    pub(crate) fn record(&self) -> Record {
-        self.shared.record().clone()
+    pub(crate) fn record(&self) -> FaultRecord {
+        self.state.record().clone()
     }
 
     /// How many were started, and how many ended without being told to.
     pub(crate) fn processes(&self) -> (u64, u64) {
-        let pool = self.shared.pool();
+        let pool = self.state.pool();
         (pool.started(), pool.lost)
     }
 
     /// What the first that ended by itself said.
-    pub(crate) fn complaint(&self) -> Option<String> {
-        self.shared.pool().complaint.clone()
+    pub(crate) fn first_error(&self) -> Option<String> {
+        self.state.pool().first_error.clone()
     }
 
-    /// Wakes those that stand still, lets them notice, tells all to end, and kills who does not.
+    /// Resumes paused workers, lets them notice, tells all to end, and kills those that do not.
     pub(crate) async fn finish(&mut self) {
-        for part in self.loops.drain(..) {
-            part.abort();
-            let _ = part.await;
+        for task in self.loops.drain(..) {
+            task.abort();
+            let _ = task.await;
         }
         // Without a server nobody can notice anything.
         let _ = self.settle().await;
-        self.shared.pool().dismiss();
+        self.state.pool().shut_down();
         let start = clock::monotonic();
-        while !self.shared.pool().is_gone() && start.elapsed() < SHUTDOWN_TIMEOUT {
+        while !self.state.pool().is_gone() && start.elapsed() < SHUTDOWN_TIMEOUT {
             tokio::time::sleep(POLL).await;
         }
-        self.shared.pool().end();
+        self.state.pool().end();
     }
 
-    /// Wakes those that stand still, and gives them the time to notice what they have lost.
+    /// Resumes paused workers, and gives them the time to notice what they have lost.
     async fn settle(&self) -> Result<(), Error> {
-        let Some(client) = self.shared.connect().await else { return Ok(()) };
-        let woken = wake_all(&self.shared, &client).await?;
-        let Some(unnoticed) = self.shared.faults.unnoticed.as_ref().filter(|_| !woken.is_empty()) else {
+        let Some(client) = self.state.connect().await else { return Ok(()) };
+        let woken = wake_all(&self.state, &client).await?;
+        let Some(unnoticed) = self.state.faults.unnoticed.as_ref().filter(|_| !woken.is_empty()) else {
             return Ok(());
         };
         let start = clock::monotonic();
-        while start.elapsed() < AWAKENING
+        while start.elapsed() < WAKE_TIMEOUT
             && client.query_one(unnoticed, &[&woken]).await?.try_get::<_, i64>(0)? > 0
         {
             tokio::time::sleep(POLL).await;
@@ -97,15 +98,15 @@ impl Runner {
 impl Drop for Runner {
     fn drop(&mut self) {
         self.loops.iter().for_each(JoinHandle::abort);
-        self.shared.pool().end();
+        self.state.pool().end();
     }
 }
 
 /// Replaces those that have ended.
-async fn watch(shared: Arc<Shared>) {
+async fn watch(state: Arc<RunnerState>) {
     loop {
         // One that cannot be started now may be later.
-        let _ = shared.pool().fill();
+        let _ = state.pool().fill();
         tokio::time::sleep(WATCH).await;
     }
 }

@@ -45,20 +45,20 @@ impl Serialize for Tally {
 
 /// The numbers, and what must not be and is, a line each.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct ContestOutcome {
     pub(crate) tally: Tally,
-    pub(crate) broken: Vec<String>,
+    pub(crate) violations: Vec<String>,
 }
 
-impl Found {
+impl ContestOutcome {
     pub(super) fn new(tally: Tally) -> Self {
-        Self { tally, broken: Vec::new() }
+        Self { tally, violations: Vec::new() }
     }
 
     /// Tells what must not be, if it is so.
     pub(super) fn must_not(mut self, is_so: bool, what: impl Display) -> Self {
         if is_so {
-            self.broken.push(format!("{}: {what}", self.tally.name));
+            self.violations.push(format!("{}: {what}", self.tally.name));
         }
         self
     }
@@ -73,9 +73,9 @@ impl Found {
     }
 
     /// This number must not be 0; if it is, somebody may have said why.
-    pub(super) fn some(self, key: &str, what: &str, complaint: Option<&str>) -> Self {
+    pub(super) fn some(self, key: &str, what: &str, first_error: Option<&str>) -> Self {
         let none = self.tally.value(key) == Some(0);
-        let why = complaint.map_or_else(String::new, |complaint| format!(": {complaint}"));
+        let why = first_error.map_or_else(String::new, |first_error| format!(": {first_error}"));
         self.must_not(none, format!("{what}{why}"))
     }
 }
@@ -112,15 +112,16 @@ mod tests {
 
     #[test]
     fn what_must_not_be_is_told() {
-        let found = Found::new(Tally::new("ratelimit", &rate_limit::KEYS, [50, 100, 7, 0, 7, 1, 0, 2, 1]));
+        let found =
+            ContestOutcome::new(Tally::new("ratelimit", &rate_limit::KEYS, [50, 100, 7, 0, 7, 1, 0, 2, 1]));
         let found = found.zero(&[("errors", "errors"), ("windows_met", "windows that met")]);
         let found = found.some("allowed", "nothing was allowed", Some("no server"));
-        let broken = [
+        let violations = [
             "ratelimit: errors: 1",
             "ratelimit: windows that met: 2",
             "ratelimit: nothing was allowed: no server",
         ];
-        assert_eq!(found.broken, broken);
+        assert_eq!(found.violations, violations);
         assert_eq!(found.tally.value("limit"), Some(100));
         assert_eq!(found.tally.value("none"), None);
     }

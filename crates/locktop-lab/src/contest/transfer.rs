@@ -1,16 +1,13 @@
 //! Twenty sessions that move money between few accounts, and one that looks whether it is all there.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tokio_postgres::Client;
+use fastrand::Rng;
+use tokio_postgres::{Client, Error};
 
-use super::Contest;
-use super::crowd::{Act, Crowd};
-use super::game::{Game, Place};
-use super::tally::{Found, Tally, count};
-use crate::random::Random;
+use super::sessions::{Failures, SessionWork, Sessions, lock};
+use super::tally::{ContestOutcome, Tally, count};
+use super::{Contest, Environment};
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
 use locktop_locks::optimistic::{Accounts, Cents, TransferError};
@@ -40,8 +37,8 @@ const MOST: u64 = 40_000;
 const ATTEMPTS: i32 = 3;
 
 /// What the sessions did.
-#[derive(Debug)]
-struct Book {
+#[derive(Debug, Default)]
+struct Counts {
     /// What each account must have.
     balances: [i64; ACCOUNTS],
     transfers: u64,
@@ -54,15 +51,15 @@ struct Book {
     wrong_audits: u64,
 }
 
-impl Book {
+impl Counts {
     fn note(&mut self, from: usize, to: usize, amount: i64, outcome: &Result<i32, TransferError>) {
         let retries = |attempts: &i32| u64::try_from(attempts - 1).unwrap_or_default();
         match outcome {
             Ok(attempts) => {
                 self.transfers += 1;
                 self.retries += retries(attempts);
-                for (place, change) in [(from, -amount), (to, amount)] {
-                    if let Some(balance) = self.balances.get_mut(place) {
+                for (index, change) in [(from, -amount), (to, amount)] {
+                    if let Some(balance) = self.balances.get_mut(index) {
                         *balance += change;
                     }
                 }
@@ -79,18 +76,39 @@ impl Book {
 }
 
 #[derive(Debug)]
-struct Moving {
+pub(super) struct Transfers {
+    sessions: usize,
     accounts: Accounts,
     ids: Vec<i32>,
-    book: Mutex<Book>,
+    counts: Mutex<Counts>,
 }
 
-impl Moving {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+#[expect(clippy::cast_possible_wrap, reason = "there are ten")]
+const EXPECTED: i64 = START * ACCOUNTS as i64;
+
+impl Transfers {
+    pub(super) async fn begin(
+        environment: &Environment,
+        client: &Client,
+    ) -> Result<Sessions<Self>, TasksError> {
+        let sql = format!(
+            "INSERT INTO {}.accounts (username, balance)
+             SELECT 'customer ' || n, {START} / 100.0 FROM generate_series(1, {ACCOUNTS}) n RETURNING id",
+            environment.schema.quoted()
+        );
+        let rows = client.query(&sql, &[]).await.map_err(TasksError::server("its accounts"))?;
+        let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>();
+        let sessions = environment.sessions(SESSIONS, SHOWN);
+        let work = Self {
+            sessions,
+            accounts: Accounts { schema: environment.schema.clone() },
+            ids: ids.map_err(TasksError::server("its accounts"))?,
+            counts: Mutex::new(Counts { balances: [START; ACCOUNTS], ..Counts::default() }),
+        };
+        Ok(Sessions::start(environment, work, sessions + 1))
     }
 
-    async fn read(&self, client: &Client) -> Result<Vec<(i32, i64)>, tokio_postgres::Error> {
+    async fn read(&self, client: &Client) -> Result<Vec<(i32, i64)>, Error> {
         let sql = format!(
             "SELECT id, (balance * 100)::bigint FROM {}.accounts WHERE id = ANY ($1) ORDER BY id",
             self.accounts.schema.quoted()
@@ -101,123 +119,72 @@ impl Moving {
 
     /// Whether all the money is there, as one statement sees it.
     async fn audit(&self, client: &Client) -> Result<(), CallError> {
-        let lost =
-            |error: tokio_postgres::Error| CallError::Lost { what: "accounts", reason: error.to_string() };
+        let lost = |error: Error| CallError::Lost { what: "accounts", reason: error.to_string() };
         let cents: i64 = self.read(client).await.map_err(lost)?.iter().map(|(_, cents)| cents).sum();
-        let mut book = self.book();
-        book.audits += 1;
-        book.wrong_audits += u64::from(cents != EXPECTED);
+        let mut counts = lock(&self.counts);
+        counts.audits += 1;
+        counts.wrong_audits += u64::from(cents != EXPECTED);
         Ok(())
     }
 }
 
-#[expect(clippy::cast_possible_wrap, reason = "there are ten")]
-const EXPECTED: i64 = START * ACCOUNTS as i64;
-
-impl Act for Moving {
+impl SessionWork for Transfers {
     const NAME: &'static str = "payments";
     const LONGEST: u64 = 60;
 
-    async fn turn(&self, session: usize, client: &Client, random: &mut Random) -> Result<(), CallError> {
+    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), CallError> {
         if session == 0 {
             return self.audit(client).await;
         }
-        let places = u64::try_from(self.ids.len()).unwrap_or(1);
-        let place = |number: u64| usize::try_from(number).unwrap_or_default();
-        let first = random.below(places);
-        let second = (first + 1 + random.below(places - 1)) % places;
-        let (from, to) = (place(first), place(second));
+        let accounts = u64::try_from(self.ids.len()).unwrap_or(1);
+        let index = |number: u64| usize::try_from(number).unwrap_or_default();
+        let first = random.u64(..accounts);
+        let second = (first + 1 + random.u64(..accounts - 1)) % accounts;
+        let (from, to) = (index(first), index(second));
         let (Some(source), Some(target)) = (self.ids.get(from), self.ids.get(to)) else { return Ok(()) };
-        let amount = i64::try_from(1 + random.below(MOST)).unwrap_or(1);
+        let amount = i64::try_from(1 + random.u64(..MOST)).unwrap_or(1);
         let outcome = self.accounts.transfer(client, *source, *target, Cents(amount), ATTEMPTS).await;
-        self.book().note(from, to, amount, &outcome);
+        lock(&self.counts).note(from, to, amount, &outcome);
         match outcome {
             Err(TransferError::Call(error)) => Err(error),
             _ => Ok(()),
         }
     }
-}
 
-#[derive(Debug)]
-pub(super) struct Transfers {
-    sessions: usize,
-    moving: Arc<Moving>,
-    crowd: Crowd,
-    over: bool,
-}
-
-impl Transfers {
-    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
-        let sql = format!(
-            "INSERT INTO {}.accounts (username, balance)
-             SELECT 'customer ' || n, {START} / 100.0 FROM generate_series(1, {ACCOUNTS}) n RETURNING id",
-            place.schema.quoted()
-        );
-        let rows = client.query(&sql, &[]).await.map_err(TasksError::server("its accounts"))?;
-        let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>();
-        let book = Book {
-            balances: [START; ACCOUNTS],
-            transfers: 0,
-            retries: 0,
-            gave_up: 0,
-            insufficient: 0,
-            unknown: 0,
-            audits: 0,
-            wrong_audits: 0,
-        };
-        let moving = Arc::new(Moving {
-            accounts: Accounts { schema: place.schema.clone() },
-            ids: ids.map_err(TasksError::server("its accounts"))?,
-            book: Mutex::new(book),
-        });
-        let sessions = place.many(SESSIONS, SHOWN);
-        let crowd = Crowd::start(place, &moving, sessions + 1);
-        Ok(Self { sessions, moving, crowd, over: false })
-    }
-
-    async fn found(&self, client: &Client) -> Result<Found, tokio_postgres::Error> {
-        let now = self.moving.read(client).await?;
-        let book = self.moving.book();
-        // While money is under way the book is behind the accounts.
-        let comparable = self.over && book.unknown == 0;
-        let wrong = now.iter().zip(book.balances).filter(|((_, cents), must)| cents != must).count();
+    async fn outcome(
+        &self,
+        client: &Client,
+        failures: &Failures,
+        over: bool,
+    ) -> Result<ContestOutcome, Error> {
+        let now = self.read(client).await?;
+        let counts = lock(&self.counts);
+        // While money is under way the counts are behind the accounts.
+        let comparable = over && counts.unknown == 0;
+        let wrong = now.iter().zip(counts.balances).filter(|((_, cents), must)| cents != must).count();
         let cents: i64 = now.iter().map(|(_, cents)| cents).sum();
         let numbers = [
             count(self.sessions),
             count(now.len()),
-            book.transfers,
-            book.retries,
-            book.gave_up,
-            book.insufficient,
+            counts.transfers,
+            counts.retries,
+            counts.gave_up,
+            counts.insufficient,
             u64::try_from(cents).unwrap_or_default(),
             EXPECTED.unsigned_abs(),
             count(now.iter().filter(|(_, cents)| *cents < 0).count()),
             if comparable { count(wrong) } else { 0 },
-            book.audits,
-            book.wrong_audits,
-            self.crowd.errors(),
+            counts.audits,
+            counts.wrong_audits,
+            failures.count(),
         ];
-        Ok(Found::new(Tally::new(Contest::Transfer.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::Transfer.as_str(), &KEYS, numbers))
             .must_not(cents != EXPECTED, format!("{} is there of {}", Cents(cents), Cents(EXPECTED)))
             .zero(&[
                 ("negative_balances", "accounts below 0"),
                 ("wrong_balances", "accounts that do not have what was moved"),
                 ("wrong_audits", "looks at which not all of the money was there"),
             ])
-            .some("transfers", "no money was moved", self.crowd.complaint().as_deref()))
-    }
-}
-
-impl Game for Transfers {
-    fn finish(&mut self) -> BoxFuture<'_, ()> {
-        async {
-            self.crowd.finish().await;
-            self.over = true;
-        }
-        .boxed()
-    }
-
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, tokio_postgres::Error>> {
-        self.found(client).boxed()
+            .some("transfers", "no money was moved", failures.first().as_deref()))
     }
 }

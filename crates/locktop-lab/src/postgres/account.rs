@@ -15,15 +15,15 @@ pub(super) enum Account {
     Own,
     /// `postgres` or `nobody`, as root.
     Other {
-        /// User id.
+        /// Its user id, which is not 0.
         uid: u32,
-        /// Group id.
+        /// Its group id in `/etc/passwd`.
         gid: u32,
     },
 }
 
 impl Account {
-    /// Decides.
+    /// This user, or as root the first of `postgres` and `nobody` that `/etc/passwd` has.
     pub(super) fn detect() -> Result<Self, EmbeddedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Own);
@@ -37,7 +37,7 @@ impl Account {
             .ok_or(EmbeddedError::NoAccount)
     }
 
-    /// User id.
+    /// The user id that the server has.
     pub(super) fn uid(self) -> u32 {
         match self {
             Self::Own => rustix::process::geteuid().as_raw(),

@@ -21,14 +21,14 @@ impl Cache {
     /// Finds the directory, and makes it if need be.
     ///
     /// # Errors
-    /// When none of the places can be used, with the reason for the last one.
+    /// When none of the directories can be used, with the reason for the last one.
     pub fn locate() -> Result<Self, EmbeddedError> {
         Self::for_account(Account::detect()?)
     }
 
     pub(super) fn for_account(account: Account) -> Result<Self, EmbeddedError> {
         let mut last = None;
-        for root in places() {
+        for root in candidates() {
             let existing = root.ancestors().find(|path| path.exists());
             if !existing.is_some_and(|path| account.can_reach(path)) {
                 continue;
@@ -47,7 +47,7 @@ impl Cache {
         }))
     }
 
-    /// The directory itself.
+    /// The directory that programs and templates are kept in.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -79,15 +79,15 @@ impl Cache {
     }
 }
 
-/// Candidates, best first.
-fn places() -> Vec<PathBuf> {
+/// Directories that could be the cache, in the order of preference.
+fn candidates() -> Vec<PathBuf> {
     let xdg = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let mut places: Vec<_> = xdg.into_iter().chain(home.map(|home| home.join(".cache"))).collect();
+    let mut candidates: Vec<_> = xdg.into_iter().chain(home.map(|home| home.join(".cache"))).collect();
     if rustix::process::geteuid().is_root() {
-        places.push(PathBuf::from("/var/cache"));
+        candidates.push(PathBuf::from("/var/cache"));
     }
-    places.into_iter().map(|place| place.join("locktop")).collect()
+    candidates.into_iter().map(|parent| parent.join("locktop")).collect()
 }
 
 /// Makes a directory that others may pass through (the server may run as another user), if it is not there.

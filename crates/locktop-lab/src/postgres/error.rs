@@ -22,7 +22,7 @@ pub enum EmbeddedError {
     /// A directory that was named explicitly cannot be used.
     #[error("{path} cannot be used as a PostgreSQL bin directory: {reason}")]
     BadDirectory {
-        /// The directory.
+        /// The directory that was named.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -33,9 +33,9 @@ pub enum EmbeddedError {
     /// npm has no package for this machine.
     #[error("there is no npm package of PostgreSQL for {os} on {arch}; install PostgreSQL with `{install}`")]
     NoPackage {
-        /// Operating system.
+        /// The operating system, as `std::env::consts::OS` has it.
         os: &'static str,
-        /// Processor.
+        /// The processor, as `std::env::consts::ARCH` has it.
         arch: &'static str,
         /// The command that installs it on this platform.
         install: String,
@@ -48,19 +48,19 @@ pub enum EmbeddedError {
     /// A program that was called failed.
     #[error("`{program}` failed: {output}")]
     Program {
-        /// The command.
+        /// The program with its arguments.
         program: String,
-        /// What it said.
+        /// What it wrote on its standard error, or why it did not start.
         output: String,
     },
-    /// A file or directory.
+    /// A file or directory cannot be used.
     #[error("cannot {action} {path}: {source}")]
     File {
-        /// What was tried.
+        /// What was tried, as `read`.
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// What the operating system says.
         source: io::Error,
     },
     /// The thread that prepares it panicked.

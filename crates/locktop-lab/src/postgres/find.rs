@@ -18,9 +18,9 @@ pub const SUPPORTED: RangeInclusive<u32> = 14..=18;
 /// A directory with `initdb` and `postgres` of a supported version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binaries {
-    /// The directory.
+    /// The directory of `initdb` and `postgres`.
     pub bin: PathBuf,
-    /// Major version.
+    /// The major version, 14 to 18.
     pub major: u32,
     /// What `postgres --version` prints.
     pub version: String,
@@ -58,9 +58,9 @@ impl Binaries {
         }
         let cache = Cache::for_account(account).ok();
         let fits = |found: &Self| options.version.is_none_or(|version| version == found.major);
-        let mut places = usual_places();
-        places.extend(kept_places(cache.as_ref()));
-        match places.iter().filter_map(|bin| examine(bin, account).ok()).find(fits) {
+        let mut directories = usual_directories();
+        directories.extend(cached_directories(cache.as_ref()));
+        match directories.iter().filter_map(|bin| examine(bin, account).ok()).find(fits) {
             Some(found) => Ok(found),
             None => Self::fetched(options, account, cache.as_ref()),
         }
@@ -93,27 +93,27 @@ pub(super) fn on_path(program: &str) -> Option<PathBuf> {
 }
 
 /// Where PostgreSQL gets installed, in the order of preference; most do not exist.
-fn usual_places() -> Vec<PathBuf> {
-    let mut places = Vec::new();
+fn usual_directories() -> Vec<PathBuf> {
+    let mut directories = Vec::new();
     if let Some(output) =
         on_path("pg_config").and_then(|tool| Command::new(tool).arg("--bindir").output().ok())
     {
-        places.push(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+        directories.push(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     }
     // A link in a directory of the search path leads to the directory that has the rest.
-    places
+    directories
         .extend(on_path("postgres").and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned)));
-    places.extend(newest_first("/usr/lib/postgresql", "", "bin"));
-    places.extend(newest_first("/usr", "pgsql-", "bin"));
+    directories.extend(newest_first("/usr/lib/postgresql", "", "bin"));
+    directories.extend(newest_first("/usr", "pgsql-", "bin"));
     for homebrew in ["/opt/homebrew/opt", "/usr/local/opt", "/home/linuxbrew/.linuxbrew/opt"] {
-        places.extend(newest_first(homebrew, "postgresql@", "bin"));
+        directories.extend(newest_first(homebrew, "postgresql@", "bin"));
     }
-    places.extend(newest_first("/Applications/Postgres.app/Contents/Versions", "", "bin"));
-    places
+    directories.extend(newest_first("/Applications/Postgres.app/Contents/Versions", "", "bin"));
+    directories
 }
 
 /// What was fetched earlier, or was put in a directory for tests (`LOCKTOP_TEST_PG/<major>/bin`).
-fn kept_places(cache: Option<&Cache>) -> Vec<PathBuf> {
+fn cached_directories(cache: Option<&Cache>) -> Vec<PathBuf> {
     let mut roots: Vec<_> = env::var_os("LOCKTOP_TEST_PG").map(PathBuf::from).into_iter().collect();
     roots.extend(cache.map(|cache| cache.root().join("postgres")));
     roots.iter().flat_map(|root| newest_first(root, "", "bin")).collect()

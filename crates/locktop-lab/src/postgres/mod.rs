@@ -11,10 +11,10 @@ mod cache;
 mod error;
 mod fetch;
 mod find;
-mod place;
 mod server;
 mod standby;
 mod template;
+mod temporary;
 
 pub use cache::Cache;
 pub use error::EmbeddedError;

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::account::Account;
 use super::error::EmbeddedError;
 use super::find::Binaries;
-use super::{Options, place, template};
+use super::{Options, template, temporary};
 use crate::process::{POLL, SHELL, Server, TIMEOUT};
 use locktop_base::clock;
 
@@ -69,8 +69,8 @@ impl EmbeddedServer {
             Some(data) => data,
             None => template::ensure(&binaries, account, options.notice)?,
         };
-        let (shell, place) = (account.command(Path::new(SHELL)), place::temporary(account));
-        let (directory, mut command) = Server::prepare(shell, (&place, "locktop-"), Some(&template), "QUIT");
+        let (shell, parent) = (account.command(Path::new(SHELL)), temporary::directory(account));
+        let (directory, mut command) = Server::prepare(shell, (&parent, "locktop-"), Some(&template), "QUIT");
         command.arg(binaries.bin.join("postgres")).arg("-D").arg(directory.join("data"));
         command.arg("-c").arg(format!("unix_socket_directories={}", directory.display()));
         command.arg("-c").arg(format!("port={PORT}"));
@@ -97,7 +97,7 @@ impl EmbeddedServer {
         self.server.directory()
     }
 
-    /// The major version.
+    /// The major version of its programs, 14 to 18.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.binaries.major

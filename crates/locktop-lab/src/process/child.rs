@@ -18,12 +18,12 @@ impl Process {
     }
 
     /// A line on its standard input.
-    pub(crate) fn tell(&mut self, line: &str) -> io::Result<()> {
+    pub(crate) fn write_line(&mut self, line: &str) -> io::Result<()> {
         self.0.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(format!("{line}\n").as_bytes()))
     }
 
     /// Ends its standard input: it is to end.
-    pub(crate) fn dismiss(&mut self) {
+    pub(crate) fn close_stdin(&mut self) {
         drop(self.0.stdin.take());
     }
 
@@ -33,7 +33,7 @@ impl Process {
     }
 
     /// What it wrote on its standard error. Returns once that has ended, as it has with the process.
-    pub(crate) fn said(&mut self) -> String {
+    pub(crate) fn stderr(&mut self) -> String {
         let mut said = String::new();
         if let Some(pipe) = &mut self.0.stderr {
             let _ = pipe.read_to_string(&mut said);

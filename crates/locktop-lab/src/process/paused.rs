@@ -31,7 +31,7 @@ impl Paused {
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        self.waker.dismiss();
+        self.waker.close_stdin();
         // It has nothing else to do than to send one signal.
         self.waker.wait();
     }

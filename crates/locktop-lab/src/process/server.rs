@@ -1,7 +1,6 @@
 //! A server in a directory of its own.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +18,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(2);
 /// Longest wait for the server to be ready, or to end.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// The path of a socket has at most about 100 bytes.
-const LONGEST_PLACE: usize = 60;
+const LONGEST_DIRECTORY: usize = 60;
 
 /// Why a server does not run, or does not end, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -40,11 +39,11 @@ impl Server {
     /// gets a copy of a data directory, `data`; a signal, such as `QUIT`, ends it at once.
     pub(crate) fn prepare(
         mut shell: Command,
-        (place, prefix): (&Path, &str),
+        (parent, prefix): (&Path, &str),
         data: Option<&Path>,
         signal: &str,
     ) -> (PathBuf, Command) {
-        let directory = place.join(format!("{prefix}{:016x}", RandomState::new().hash_one(0)));
+        let directory = parent.join(format!("{prefix}{:016x}", fastrand::u64(..)));
         shell.current_dir("/").args(["-c", WATCHDOG, "locktop-watchdog", signal]).arg(&directory);
         shell.arg(data.unwrap_or(Path::new("")));
         (directory, shell)
@@ -91,7 +90,7 @@ impl Server {
         for left in ["exit", "pid", "log"].iter().chain(left) {
             let _ = fs::remove_file(self.directory.join(left));
         }
-        let told = self.watchdog.tell("start");
+        let told = self.watchdog.write_line("start");
         told.map_err(|error| no_watchdog(&self.directory, &error))
     }
 
@@ -102,7 +101,7 @@ impl Server {
             if self.has_ended() {
                 failure = Some(("it ended at once", self.log()));
             } else if self.watchdog.status().is_some() {
-                failure = Some(("its directory cannot be made", self.watchdog.said()));
+                failure = Some(("its directory cannot be made", self.watchdog.stderr()));
             }
             failure.is_some() || is_ready(self)
         })
@@ -116,7 +115,7 @@ impl Server {
 
     /// Ends it, and returns once it and its directory are gone.
     pub(crate) async fn stop(mut self) -> Result<(), LaunchError> {
-        self.watchdog.dismiss();
+        self.watchdog.close_stdin();
         let ended = until(|| self.watchdog.status().is_some()).await;
         self.ended(ended)
     }
@@ -149,7 +148,7 @@ fn no_watchdog(directory: &Path, error: &io::Error) -> LaunchError {
 impl Drop for Server {
     fn drop(&mut self) {
         // The watchdog does the rest, also after this process has ended.
-        self.watchdog.dismiss();
+        self.watchdog.close_stdin();
         let _ = self.watchdog.status();
     }
 }
@@ -170,7 +169,7 @@ async fn until(mut condition: impl FnMut() -> bool) -> bool {
 /// them.
 pub(crate) fn is_plain(path: &Path) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    let fits = |text: &str| text.len() <= LONGEST_PLACE && text.starts_with('/');
+    let fits = |text: &str| text.len() <= LONGEST_DIRECTORY && text.starts_with('/');
     path.to_str().is_some_and(|text| fits(text) && text.chars().all(plain))
 }
 

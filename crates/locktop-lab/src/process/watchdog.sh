@@ -31,7 +31,7 @@ run() {
         echo $? >"$dir/exit.new"
         mv -- "$dir/exit.new" "$dir/exit"
     ) &
-    keeper=$!
+    supervisor=$!
 }
 
 run "$@"
@@ -39,11 +39,11 @@ while read -r _; do
     run "$@"
 done
 
-# The number is the server's for as long as its keeper has not written down that it ended. It is asked again and again,
+# The number is the server's for as long as its supervisor has not written down that it ended. It is asked again and again,
 # because a server that has only just been started does not listen yet: PostgreSQL needs some milliseconds, and ends its
 # own children after 5 s at the latest. After ten, or where somebody removed the directory, all are killed.
 tries=0
-while kill -0 "$keeper" 2>/dev/null; do
+while kill -0 "$supervisor" 2>/dev/null; do
     if [ -f "$dir/pid" ] && [ ! -f "$dir/exit" ]; then
         kill "-$signal" "$(cat "$dir/pid")" 2>/dev/null
     fi

@@ -10,10 +10,10 @@ use crate::install;
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 
 /// Directories that a search path may lack.
-const PLACES: [&str; 5] =
+const DIRECTORIES: [&str; 5] =
     ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/usr/sbin", "/home/linuxbrew/.linuxbrew/bin"];
 
-/// The program: `LOCKTOP_REDIS_SERVER`, or the first on the search path or in the usual places.
+/// The program: `LOCKTOP_REDIS_SERVER`, or the first on the search path or in the usual directories.
 ///
 /// # Errors
 /// When there is none, with the command that installs one here.
@@ -23,13 +23,15 @@ pub fn find() -> Result<PathBuf, RedisServerError> {
         return if named.is_file() { Ok(named) } else { Err(RedisServerError::NoFile(named)) };
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    let places = || env::split_paths(&path).chain(PLACES.iter().map(PathBuf::from));
-    search(places).ok_or_else(|| RedisServerError::NoProgram { install: install::redis() })
+    let directories = || env::split_paths(&path).chain(DIRECTORIES.iter().map(PathBuf::from));
+    search(directories).ok_or_else(|| RedisServerError::NoProgram { install: install::redis() })
 }
 
-/// The first of the programs that is in any of the places.
-fn search<I: Iterator<Item = PathBuf>>(places: impl Fn() -> I) -> Option<PathBuf> {
-    PROGRAMS.iter().find_map(|program| places().map(|place| place.join(program)).find(|file| file.is_file()))
+/// The first of the programs that is in any of the directories.
+fn search<I: Iterator<Item = PathBuf>>(directories: impl Fn() -> I) -> Option<PathBuf> {
+    PROGRAMS.iter().find_map(|program| {
+        directories().map(|directory| directory.join(program)).find(|file| file.is_file())
+    })
 }
 
 #[cfg(test)]
@@ -39,12 +41,12 @@ mod tests {
     #[test]
     fn redis_is_taken_before_its_fork_and_nothing_is_found_where_nothing_is() {
         let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let places = || [first.path(), second.path()].map(PathBuf::from).into_iter();
-        assert_eq!(search(places), None);
+        let directories = || [first.path(), second.path()].map(PathBuf::from).into_iter();
+        assert_eq!(search(directories), None);
         std::fs::write(first.path().join("valkey-server"), "").unwrap();
-        assert_eq!(search(places), Some(first.path().join("valkey-server")));
+        assert_eq!(search(directories), Some(first.path().join("valkey-server")));
         std::fs::write(second.path().join("redis-server"), "").unwrap();
-        assert_eq!(search(places), Some(second.path().join("redis-server")));
+        assert_eq!(search(directories), Some(second.path().join("redis-server")));
     }
 
     #[test]

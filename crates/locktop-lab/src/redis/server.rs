@@ -53,7 +53,7 @@ impl RedisServer {
         format!("redis+unix://{}", self.socket().display())
     }
 
-    /// Its socket.
+    /// The path of its Unix socket, in [`Self::directory`].
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.directory().join(SOCKET)

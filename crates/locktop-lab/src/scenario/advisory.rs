@@ -1,4 +1,4 @@
-//! A crowd that waits for one advisory lock.
+//! Many sessions that wait for one advisory lock.
 
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -6,20 +6,20 @@ use futures_util::stream;
 use super::error::ScenarioError;
 use super::limits;
 use super::running::{Blocker, Running, Wait};
+use super::scratch::ScratchSchema;
 use super::session::Session;
-use super::stage::Stage;
 
 /// How many sessions are opened at the same time.
 const AT_ONCE: usize = 16;
-/// Connections that are needed beside the crowd: the stage, the holders, whoever looks on.
+/// Connections that are needed beside those that wait: the schema's own, the holders, and observers.
 const SPARE: usize = 40;
 /// Sessions that share the additional locks.
-const KEEPERS: usize = 4;
+const LOCK_HOLDERS: usize = 4;
 
 /// One session holds `pg_advisory_lock(1)`; others wait for it.
 #[derive(Debug, Clone, Copy)]
-pub struct Crowd {
-    /// How many wait.
+pub struct AdvisoryContention {
+    /// Sessions that wait for the lock.
     pub waiters: usize,
     /// How many other advisory locks are held, by four idle sessions.
     pub locks: usize,
@@ -27,17 +27,17 @@ pub struct Crowd {
     pub in_transaction: bool,
 }
 
-impl Default for Crowd {
+impl Default for AdvisoryContention {
     fn default() -> Self {
         Self { waiters: 200, locks: 0, in_transaction: false }
     }
 }
 
-impl Crowd {
+impl AdvisoryContention {
     /// The settings that a server needs for it.
     #[must_use]
     pub fn settings(self) -> Vec<(String, String)> {
-        let connections = self.waiters + KEEPERS + SPARE;
+        let connections = self.waiters + LOCK_HOLDERS + SPARE;
         // The lock table has room for `max_locks_per_transaction * max_connections` locks.
         let per_connection = ((self.locks + self.waiters) * 5 / 4).div_ceil(connections).max(64);
         [("max_connections", connections), ("max_locks_per_transaction", per_connection)]
@@ -49,9 +49,9 @@ impl Crowd {
     ///
     /// # Errors
     /// When the server has too few connections (see [`Self::settings`]) or refuses a statement.
-    pub async fn start(self, stage: &Stage) -> Result<Running, ScenarioError> {
-        limits::allow_open_files(self.waiters + KEEPERS + SPARE);
-        let mut running = Running::new(stage);
+    pub async fn start(self, scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+        limits::allow_open_files(self.waiters + LOCK_HOLDERS + SPARE);
+        let mut running = Running::new(scratch);
         let holder = if self.in_transaction {
             running.begin("scheduler-1", "SELECT pg_advisory_xact_lock(1)").await?
         } else {
@@ -61,28 +61,28 @@ impl Crowd {
             holder.run("SELECT pg_advisory_lock(1)").await?;
         }
         running.facts.roots.push(Blocker::Backend(holder.pid()));
-        for keeper in 0..KEEPERS.min(self.locks) {
+        for keeper in 0..LOCK_HOLDERS.min(self.locks) {
             let session = running.open(&format!("keeper-{}", keeper + 1)).await?;
             let take = format!(
-                "SELECT count(pg_advisory_lock(2, key)) FROM generate_series({}, {}, {KEEPERS}) key",
+                "SELECT count(pg_advisory_lock(2, key)) FROM generate_series({}, {}, {LOCK_HOLDERS}) key",
                 keeper + 1,
                 self.locks
             );
             session.run(&take).await?;
         }
-        self.gather(stage, &mut running, &holder).await?;
+        self.add_waiters(scratch, &mut running, &holder).await?;
         Ok(running)
     }
 
-    async fn gather(
+    async fn add_waiters(
         self,
-        stage: &Stage,
+        scratch: &ScratchSchema,
         running: &mut Running,
         holder: &Session,
     ) -> Result<(), ScenarioError> {
         let mut arrivals = stream::iter(0..self.waiters)
             .map(async |number| {
-                let session = stage.session(&format!("worker-{}", number + 1)).await?;
+                let session = scratch.session(&format!("worker-{}", number + 1)).await?;
                 let task = session.send("SELECT pg_advisory_lock(1)");
                 Ok::<_, ScenarioError>((session, task))
             })
@@ -96,18 +96,18 @@ impl Crowd {
             running.sessions.push(session);
             running.tasks.push(task);
         }
-        stage.waiting(&pids).await
+        scratch.waiting(&pids).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Crowd;
+    use super::AdvisoryContention;
 
     #[test]
     fn the_settings_make_room_for_all_locks() {
         for (waiters, locks) in [(0, 0), (200, 0), (1_000, 22_000), (2_000, 44_000)] {
-            let settings = Crowd { waiters, locks, in_transaction: false }.settings();
+            let settings = AdvisoryContention { waiters, locks, in_transaction: false }.settings();
             let number = |wanted: &str| -> usize {
                 settings.iter().find(|(name, _)| name == wanted).unwrap().1.parse().unwrap()
             };

@@ -1,8 +1,8 @@
 //! Twelve sessions, each waiting for the one before, under a transaction that somebody left open.
 
 use super::error::ScenarioError;
-use super::running::{Blocker, Pace, Release, Running};
-use super::stage::Stage;
+use super::running::{Blocker, Release, Running, Timing};
+use super::scratch::ScratchSchema;
 
 /// Everybody who waits, in order: each holds an account's row and wants the one before.
 const WAITERS: [&str; 12] = [
@@ -26,32 +26,32 @@ const ADVISORY: usize = 5;
 /// Two numbers, the first of which is the table's own: no other software can use the same lock.
 const LOCK_PAYOUT: &str = "SELECT pg_advisory_xact_lock('accounts'::regclass::oid::int, 4711)";
 
-pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, ScenarioError> {
+pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
     let table = "DROP TABLE IF EXISTS accounts;
         CREATE TABLE accounts (id int PRIMARY KEY, balance numeric NOT NULL) WITH (fillfactor = 50);
         INSERT INTO accounts SELECT id, 1000 FROM generate_series(1, 20) id";
-    stage.run(table).await?;
-    let mut running = Running::new(stage);
+    scratch.run(table).await?;
+    let mut running = Running::new(scratch);
     running.cleanup.push("DROP TABLE IF EXISTS accounts".to_owned());
     running.release = Release::Commit;
     let root = running.begin("psql-anna", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
     running.facts.roots.push(Blocker::Backend(root.pid()));
     let mut before = root;
-    for (place, name) in WAITERS.into_iter().enumerate() {
-        pace.step().await;
-        let row = place + 1;
+    for (index, name) in WAITERS.into_iter().enumerate() {
+        timing.step().await;
+        let row = index + 1;
         let own = format!("UPDATE accounts SET balance = balance - 20 WHERE id = {}", row + 1);
         let session = running.begin(name, &own).await?;
-        if place + 1 == ADVISORY {
+        if index + 1 == ADVISORY {
             session.run(LOCK_PAYOUT).await?;
         }
-        let wanted = if place == ADVISORY {
+        let wanted = if index == ADVISORY {
             LOCK_PAYOUT.to_owned()
         } else {
             format!("UPDATE accounts SET balance = balance + 20 WHERE id = {row}")
         };
-        running.tasks.push(session.send_and_commit(wanted, pace.step, "COMMIT"));
-        stage.waiting(&[session.pid()]).await?;
+        running.tasks.push(session.send_and_commit(wanted, timing.step, "COMMIT"));
+        scratch.waiting(&[session.pid()]).await?;
         running.facts.wait(session.pid(), before.pid());
         before = session;
     }

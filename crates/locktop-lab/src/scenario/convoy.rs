@@ -1,8 +1,8 @@
 //! A migration waits for a long report, and everybody else for the migration.
 
 use super::error::ScenarioError;
-use super::running::{Blocker, Pace, Release, Running, Wait};
-use super::stage::Stage;
+use super::running::{Blocker, Release, Running, Timing, Wait};
+use super::scratch::ScratchSchema;
 
 /// Who comes after the migration, and with what. None of these would wait for the report, or for each other.
 const TRAFFIC: [(&str, &str); 8] = [
@@ -16,30 +16,30 @@ const TRAFFIC: [(&str, &str); 8] = [
     ("web-3", "DELETE FROM orders WHERE id = 93 AND state = 'cancelled'"),
 ];
 
-pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, ScenarioError> {
+pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
     let table = "DROP TABLE IF EXISTS orders;
         CREATE TABLE orders (id serial PRIMARY KEY, customer int, state text, total numeric);
         INSERT INTO orders (customer, state, total) SELECT n % 40, 'paid', n FROM generate_series(1, 200) n";
-    stage.run(table).await?;
-    let mut running = Running::new(stage);
+    scratch.run(table).await?;
+    let mut running = Running::new(scratch);
     running.cleanup.push("DROP TABLE IF EXISTS orders".to_owned());
     running.release = Release::Cancel;
     // It is cancelled long before; this is for the case that nobody is left to do that.
-    let seconds = pace.hold.as_secs() + 120;
+    let seconds = timing.hold.as_secs() + 120;
     let report = running.open("report-bi").await?;
     let long = format!("SELECT customer, sum(total) FROM orders, pg_sleep({seconds}) GROUP BY customer");
     running.tasks.push(report.send(long));
     let reads = "SELECT EXISTS (SELECT FROM pg_locks WHERE granted AND relation = 'orders'::regclass
                  AND pid = ANY ($1::int[]))";
-    stage.until("the report to start", reads, &[report.pid()]).await?;
+    scratch.until("the report to start", reads, &[report.pid()]).await?;
     running.facts.roots.push(Blocker::Backend(report.pid()));
 
-    pace.step().await;
+    timing.step().await;
     let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE orders ADD COLUMN note text").await?;
     running.facts.wait(migration.pid(), report.pid());
     for (name, statement) in TRAFFIC {
-        pace.step().await;
+        timing.step().await;
         let session = running.open(name).await?;
         running.wait(&session, statement).await?;
         let wait = Wait { waiter: session.pid(), holders: Vec::new(), ahead: Some(vec![migration.pid()]) };

@@ -1,32 +1,32 @@
 //! Two sessions that wait for each other, until the server's deadlock check ends one of them.
 
 use super::error::ScenarioError;
-use super::running::{Pace, Running};
-use super::stage::Stage;
+use super::running::{Running, Timing};
+use super::scratch::ScratchSchema;
 
-pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, ScenarioError> {
+pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
     let table = "DROP TABLE IF EXISTS stock;
         CREATE TABLE stock (sku text PRIMARY KEY, reserved int NOT NULL);
         INSERT INTO stock VALUES ('A-100', 0), ('B-200', 0)";
-    stage.run(table).await?;
-    let mut running = Running::new(stage);
+    scratch.run(table).await?;
+    let mut running = Running::new(scratch);
     running.cleanup.push("DROP TABLE IF EXISTS stock".to_owned());
     let reserve = |sku: &str| format!("UPDATE stock SET reserved = reserved + 1 WHERE sku = '{sku}'");
     let first = running.begin("picker-1", &reserve("A-100")).await?;
-    pace.step().await;
+    timing.step().await;
     let second = running.begin("picker-2", &reserve("B-200")).await?;
     // Only a superuser may say when the check runs; for others it does after the server's own time, by default 1 s.
-    let patience = format!("SET LOCAL deadlock_timeout = {}", pace.hold.as_millis());
+    let patience = format!("SET LOCAL deadlock_timeout = {}", timing.hold.as_millis());
     for session in [&first, &second] {
         if session.run(&format!("SAVEPOINT s; {patience}")).await.is_err() {
             session.run("ROLLBACK TO SAVEPOINT s").await?;
         }
     }
-    pace.step().await;
+    timing.step().await;
     for (session, sku) in [(&first, "B-200"), (&second, "A-100")] {
-        running.tasks.push(session.send_and_commit(reserve(sku), pace.step, "COMMIT"));
+        running.tasks.push(session.send_and_commit(reserve(sku), timing.step, "COMMIT"));
     }
-    stage.waiting(&[first.pid(), second.pid()]).await?;
+    scratch.waiting(&[first.pid(), second.pid()]).await?;
     running.facts.wait(first.pid(), second.pid());
     running.facts.wait(second.pid(), first.pid());
     Ok(running)

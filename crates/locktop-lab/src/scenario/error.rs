@@ -13,9 +13,9 @@ pub enum ScenarioError {
     /// The server refused a statement.
     #[error("the server refused `{statement}`: {message}")]
     Statement {
-        /// What was sent.
+        /// The statement on one line, at most 80 characters of it.
         statement: String,
-        /// What it answered.
+        /// The server's message, or else the driver's.
         message: String,
     },
     /// The server does not let us make our schema.
@@ -24,7 +24,7 @@ pub enum ScenarioError {
          to make schemas in it (GRANT CREATE ON DATABASE)"
     )]
     NoSchema {
-        /// Its name.
+        /// The name of the schema.
         schema: &'static str,
         /// What the server says.
         message: String,
@@ -37,15 +37,15 @@ pub enum ScenarioError {
         "there is a schema {schema} that locktop did not make: drop or rename it, or run the demo in another database"
     )]
     ForeignSchema {
-        /// Its name.
+        /// The name of the schema.
         schema: &'static str,
     },
-    /// No such scenario.
+    /// The name of a scenario that there is not.
     #[error("there is no scenario {name:?}; there are {known}")]
     Unknown {
         /// What was asked for.
         name: String,
-        /// What could be.
+        /// The names that there are, with commas between them.
         known: String,
     },
 }

@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Sees to it that this process may have so many more files open, as far as the system allows: the usual limit of 1,024
-/// is less than a crowd of 1,000 sessions needs.
+/// is less than 1,000 sessions need.
 pub(super) fn allow_open_files(more: usize) {
     let limit = getrlimit(Resource::Nofile);
     // What the process has open besides, generously.

@@ -2,20 +2,20 @@
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Running};
-use super::stage::Stage;
+use super::scratch::ScratchSchema;
 
 /// Makes the planner choose workers even for a small table.
 const EAGER: &str =
     "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
     SET max_parallel_workers_per_gather = 3";
 
-pub(super) async fn start(stage: &Stage) -> Result<Running, ScenarioError> {
+pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
     let table = "DROP TABLE IF EXISTS measurements;
         CREATE TABLE measurements (id int, filler text) WITH (parallel_workers = 3, fillfactor = 10);
         INSERT INTO measurements SELECT id, repeat('x', 500) FROM generate_series(1, 200) id;
         ANALYZE measurements";
-    stage.run(table).await?;
-    let mut running = Running::new(stage);
+    scratch.run(table).await?;
+    let mut running = Running::new(scratch);
     running.cleanup.push("DROP TABLE IF EXISTS measurements".to_owned());
     let leader = running.open("analytics").await?;
     leader.run(EAGER).await?;
@@ -26,10 +26,10 @@ pub(super) async fn start(stage: &Stage) -> Result<Running, ScenarioError> {
     let at_work = "SELECT count(*) >= 3 FROM pg_locks
         WHERE granted AND relation = 'measurements'::regclass
         AND pid IN (SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) OR leader_pid = ANY ($1::int[]))";
-    stage.until("a parallel query to have two workers", at_work, &[leader.pid()]).await?;
+    scratch.until("a parallel query to have two workers", at_work, &[leader.pid()]).await?;
     running.facts.roots.push(Blocker::Backend(leader.pid()));
     let workers = "SELECT pid FROM pg_stat_activity WHERE leader_pid = ANY ($1::int[])";
-    running.facts.innocent = stage.numbers(workers, &[leader.pid()]).await?;
+    running.facts.innocent = scratch.numbers(workers, &[leader.pid()]).await?;
     let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE measurements ADD COLUMN note text").await?;
     running.facts.wait(migration.pid(), leader.pid());

@@ -2,22 +2,22 @@
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Running, Wait};
-use super::stage::Stage;
+use super::scratch::ScratchSchema;
 
-/// Gids of both.
+/// The beginnings of both gids; the name of the database follows.
 const GIDS: [&str; 2] = ["locktop_demo_invoice_1", "locktop_demo_invoice_2"];
 
-pub(super) async fn start(stage: &Stage) -> Result<Running, ScenarioError> {
+pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
     let table = "DROP TABLE IF EXISTS invoices;
         CREATE TABLE invoices (id int PRIMARY KEY, paid bool NOT NULL);
         INSERT INTO invoices VALUES (1, false), (2, false)";
-    stage.run(table).await?;
+    scratch.run(table).await?;
     // Gids are unique in a cluster, not in a database.
-    let database = stage.texts("SELECT current_database()::text").await?.concat();
+    let database = scratch.texts("SELECT current_database()::text").await?.concat();
     let gids = GIDS.map(|gid| format!("{gid}_{database}"));
     let pay = |id: usize| format!("UPDATE invoices SET paid = true WHERE id = {id}");
 
-    let mut running = Running::new(stage);
+    let mut running = Running::new(scratch);
     for (number, gid) in (1..).zip(&gids) {
         let session = running.begin("ledger", &pay(number)).await?;
         running.cleanup.push(format!("ROLLBACK PREPARED '{gid}'"));

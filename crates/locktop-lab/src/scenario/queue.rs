@@ -2,13 +2,13 @@
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Running, Wait};
+use super::scratch::ScratchSchema;
 use super::session::Session;
-use super::stage::Stage;
 
 /// A reader holds, a statement that wants the table for itself waits for it, and another reader waits for that
 /// statement alone: the two readers would not be in each other's way.
-pub(super) async fn ddl(stage: &Stage) -> Result<Running, ScenarioError> {
-    let mut running = table(stage, "customers").await?;
+pub(super) async fn ddl(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+    let mut running = table(scratch, "customers").await?;
     let reader = running.begin("report-bi", "SELECT count(*) FROM customers").await?;
     running.facts.roots.push(Blocker::Backend(reader.pid()));
     let migration = running.open("deploy-ci").await?;
@@ -27,8 +27,8 @@ fn behind(running: &mut Running, waiter: &Session, ahead: &Session) {
 
 /// One session reads a table, another writes to it, both idle in their transactions. Making an index waits for the writer
 /// alone.
-pub(super) async fn innocent(stage: &Stage) -> Result<Running, ScenarioError> {
-    let mut running = table(stage, "products").await?;
+pub(super) async fn innocent(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+    let mut running = table(scratch, "products").await?;
     let reader = running.begin("report-bi", "SELECT count(*) FROM products").await?;
     running.facts.innocent.push(reader.pid());
     let writer = running.begin("import-cron", "UPDATE products SET name = 'x' WHERE id = 1").await?;
@@ -39,15 +39,15 @@ pub(super) async fn innocent(stage: &Stage) -> Result<Running, ScenarioError> {
     Ok(running)
 }
 
-/// A small table.
-async fn table(stage: &Stage, name: &str) -> Result<Running, ScenarioError> {
+/// Makes a table of twenty rows, which the end of the scenario drops.
+async fn table(scratch: &ScratchSchema, name: &str) -> Result<Running, ScenarioError> {
     let drop = format!("DROP TABLE IF EXISTS {name}");
     let make = format!(
         "{drop}; CREATE TABLE {name} (id int PRIMARY KEY, name text NOT NULL);
          INSERT INTO {name} SELECT id, 'name ' || id FROM generate_series(1, 20) id"
     );
-    stage.run(&make).await?;
-    let mut running = Running::new(stage);
+    scratch.run(&make).await?;
+    let mut running = Running::new(scratch);
     running.cleanup.push(drop);
     Ok(running)
 }

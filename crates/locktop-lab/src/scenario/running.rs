@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 use super::error::ScenarioError;
+use super::scratch::ScratchSchema;
 use super::session::{Session, Task};
-use super::stage::Stage;
 
 /// Between two looks whether somebody still waits, and how long it stays as it is then.
 const LOOK: Duration = Duration::from_millis(500);
-const MOMENT: Duration = Duration::from_secs(3);
+const SETTLE: Duration = Duration::from_secs(3);
 const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = ANY($1))";
 
 /// How fast a scenario goes.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct Timing {
     /// Between one session and the next.
     pub step: Duration,
     /// How long the state lasts, once it has come about.
     pub hold: Duration,
 }
 
-impl Pace {
+impl Timing {
     /// Built at once, and there until it is stopped: for tests.
     pub const TEST: Self = Self { step: Duration::ZERO, hold: Duration::from_secs(3_600) };
     /// Slow enough to watch.
@@ -31,7 +31,7 @@ impl Pace {
     }
 }
 
-/// Somebody who blocks.
+/// A holder that others wait for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Blocker {
     /// A backend, by its process id; of a parallel query the leader.
@@ -68,7 +68,7 @@ pub struct Wait {
 pub struct Facts {
     /// Who blocks and waits for nobody. Empty in a deadlock.
     pub roots: Vec<Blocker>,
-    /// All that wait.
+    /// What each waiting backend waits for.
     pub waits: Vec<Wait>,
     /// Process ids of sessions that hold a lock on the same thing, or work for the one that does, and block nobody.
     pub innocent: Vec<i32>,
@@ -96,10 +96,10 @@ pub(super) enum Release {
 /// up.
 #[derive(Debug)]
 pub struct Running {
-    pub(super) stage: Stage,
+    pub(super) scratch: ScratchSchema,
     pub(super) facts: Facts,
     pub(super) sessions: Vec<Session>,
-    /// Statements that wait.
+    /// Statements that were sent and have not ended.
     pub(super) tasks: Vec<Task>,
     /// What lets the waiters go on.
     pub(super) release: Release,
@@ -108,9 +108,9 @@ pub struct Running {
 }
 
 impl Running {
-    pub(super) fn new(stage: &Stage) -> Self {
+    pub(super) fn new(scratch: &ScratchSchema) -> Self {
         Self {
-            stage: stage.clone(),
+            scratch: scratch.clone(),
             facts: Facts::default(),
             sessions: Vec::new(),
             tasks: Vec::new(),
@@ -131,18 +131,18 @@ impl Running {
     }
 
     /// Returns a moment after nobody waits any more, without what happens then by itself.
-    pub(crate) async fn put_right(&self) {
+    pub(crate) async fn resolved(&self) {
         let waiters: Vec<i32> = self.facts.waits.iter().map(|wait| wait.waiter).collect();
         // An error is a lost server: then the end of the time is the end.
-        while self.stage.ask(WAITS, &waiters).await.unwrap_or(true) {
+        while self.scratch.ask(WAITS, &waiters).await.unwrap_or(true) {
             tokio::time::sleep(LOOK).await;
         }
-        tokio::time::sleep(MOMENT).await;
+        tokio::time::sleep(SETTLE).await;
     }
 
     /// Opens one more session.
     pub(super) async fn open(&mut self, name: &str) -> Result<Session, ScenarioError> {
-        let session = self.stage.session(name).await?;
+        let session = self.scratch.session(name).await?;
         self.sessions.push(session.clone());
         Ok(session)
     }
@@ -158,7 +158,7 @@ impl Running {
     /// Sends a statement that is going to wait, and returns once it does.
     pub(super) async fn wait(&mut self, session: &Session, statement: &str) -> Result<(), ScenarioError> {
         self.tasks.push(session.send(statement));
-        self.stage.waiting(&[session.pid()]).await
+        self.scratch.waiting(&[session.pid()]).await
     }
 
     /// Lets the root go and the waiters finish, one after the other, then stops.
@@ -169,7 +169,7 @@ impl Running {
         if let Some(root) = self.sessions.first() {
             match self.release {
                 Release::Commit => root.run("COMMIT").await?,
-                Release::Cancel => self.stage.cancel(root.pid()).await?,
+                Release::Cancel => self.scratch.cancel(root.pid()).await?,
                 Release::ByItself => {}
             }
         }
@@ -185,10 +185,10 @@ impl Running {
     /// When the server is gone or refuses.
     pub async fn stop(mut self) -> Result<(), ScenarioError> {
         let pids: Vec<_> = self.sessions.iter().map(Session::pid).collect();
-        let mut outcome = self.stage.end(Some(&pids)).await;
+        let mut outcome = self.scratch.end(Some(&pids)).await;
         self.sessions.clear();
         for statement in &self.cleanup {
-            outcome = outcome.and(self.stage.run(statement).await);
+            outcome = outcome.and(self.scratch.run(statement).await);
         }
         outcome
     }

@@ -14,14 +14,14 @@ use pg_connect::conninfo::ConnInfo;
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) pid: i32,
-    /// `backend_start` as text.
+    /// Its `pg_stat_activity.backend_start`, as text.
     pub(super) start: String,
 }
 
 /// A statement that runs, most likely waiting.
 pub(super) type Task = JoinHandle<Result<(), ScenarioError>>;
 
-/// A real session. It ends when this and its running statements are dropped, or when the stage ends it.
+/// A real session. It ends when this and its running statements are dropped, or when its [`super::ScratchSchema`] ends it.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pid: i32,

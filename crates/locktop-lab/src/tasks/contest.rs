@@ -8,12 +8,12 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
-use super::ground::Ground;
 use super::shared::Shared;
+use super::tables::TaskTables;
 use super::{TasksError, TasksOptions, count, recovery};
-use crate::contest::{Fault, Faults, Found, Game, Place, Runner};
+use crate::contest::{ContestOutcome, Environment, Fault, FaultPlan, Runner, RunningContest};
 use crate::scenario::SCHEMA;
-use crate::workers::Part;
+use crate::workers::WorkerRole;
 
 /// How often tasks are made due again.
 const REPLAN: Duration = Duration::from_millis(500);
@@ -23,81 +23,79 @@ const PAUSE: Duration = Duration::from_millis(500);
 const NEARLY_DONE: f64 = 0.3;
 /// A worker is paused only where its task is past its timeout within this many seconds.
 const TIMEOUT: f64 = 8.0;
-/// What befalls workers that are to crash; else one is lost now and then, as in life.
+/// The faults of workers that are to crash; else one is killed now and then.
 const CRASHES: [Fault; 12] = {
     let mut faults = [Fault::Kill; 12];
     [faults[0], faults[1], faults[2]] = [Fault::Pause, Fault::Pause, Fault::Cut];
     faults
 };
-/// How many times slower faults come where somebody looks on: he is to see one after the other.
+/// How many times slower faults come with a dashboard: each is to be seen.
 const SHOWN_PACE: u64 = 2;
 
 #[derive(Debug)]
-pub(super) struct Tasks {
+pub(super) struct TaskContest {
     shared: Arc<Shared>,
     runner: Runner,
     loops: Vec<JoinHandle<()>>,
 }
 
-impl Tasks {
+impl TaskContest {
     /// From now on workers compete and are replaced, tasks are made due, faults happen, and somebody recovers.
-    pub(super) fn begin(place: &Place, shared: Shared) -> Result<Self, TasksError> {
-        let faults = faults(&shared.ground, &shared.options);
-        let runner = Runner::begin(place, "worker", Part::Tasks, shared.options.workers, faults)?;
+    pub(super) fn begin(environment: &Environment, shared: Shared) -> Result<Self, TasksError> {
+        let faults = faults(&shared.tables, &shared.options);
+        let runner = Runner::begin(environment, "worker", WorkerRole::Tasks, shared.options.workers, faults)?;
         let shared = Arc::new(shared);
-        let loops = vec![
-            tokio::spawn(replan(Arc::clone(&shared))),
-            tokio::spawn(recovery::keep(Arc::clone(&shared))),
-        ];
+        let loops =
+            vec![tokio::spawn(replan(Arc::clone(&shared))), tokio::spawn(recovery::run(Arc::clone(&shared)))];
         Ok(Self { shared, runner, loops })
     }
 }
 
-impl Game for Tasks {
+impl RunningContest for TaskContest {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
         async {
-            for part in self.loops.drain(..) {
-                part.abort();
-                let _ = part.await;
+            for task in self.loops.drain(..) {
+                task.abort();
+                let _ = task.await;
             }
             self.runner.finish().await;
         }
         .boxed()
     }
 
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
-        let Shared { ground, options, .. } = &*self.shared;
-        count::found(client, ground, &self.runner, (options.workers, options.tasks)).boxed()
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>> {
+        let Shared { tables, options, .. } = &*self.shared;
+        count::found(client, tables, &self.runner, (options.workers, options.tasks)).boxed()
     }
 }
 
-impl Drop for Tasks {
+impl Drop for TaskContest {
     fn drop(&mut self) {
         self.loops.iter().for_each(JoinHandle::abort);
     }
 }
 
-/// What befalls the workers, and when.
-fn mishaps(options: &TasksOptions) -> Faults {
-    Faults {
+/// Which faults the workers have, and when.
+fn fault_schedule(options: &TasksOptions) -> FaultPlan {
+    FaultPlan {
         kinds: if options.crash { &CRASHES } else { &[Fault::Kill] },
         paused: 2,
         gap: if options.crash { (800, 900) } else { (7_000, 5_000) },
-        times: if options.crash && !options.counted { SHOWN_PACE } else { 1 },
+        times: if options.crash && !options.headless { SHOWN_PACE } else { 1 },
         after: (500, 2_500),
         // Not in step with the tasks.
-        salt: 0x6368_616f_7321,
-        ..Faults::default()
+        salt: 0x6661_756c_7473,
+        ..FaultPlan::default()
     }
 }
 
 /// What a worker is doing is the number of its run with the witnesses.
-fn faults(ground: &Ground, options: &TasksOptions) -> Faults {
+fn faults(tables: &TaskTables, options: &TasksOptions) -> FaultPlan {
     let witness = format!("{SCHEMA}.witness");
     let unnoticed = Some(format!("SELECT count(*) FROM {witness} WHERE ended IS NULL AND run = ANY ($1)"));
-    if ground.recipe {
-        return Faults {
-            victims: format!("SELECT worker, run FROM {witness} WHERE ended IS NULL ORDER BY process"),
+    if tables.recipe {
+        return FaultPlan {
+            targets: format!("SELECT worker, run FROM {witness} WHERE ended IS NULL ORDER BY process"),
             unnoticed,
             cut: Some(format!(
                 "SELECT pg_terminate_backend(a.pid)
@@ -105,11 +103,11 @@ fn faults(ground: &Ground, options: &TasksOptions) -> Faults {
                    JOIN pg_stat_activity a ON a.datname = current_database() AND a.application_name = w.worker
                   WHERE w.run = $1"
             )),
-            ..mishaps(options)
+            ..fault_schedule(options)
         };
     }
-    let schema = ground.schema.quoted();
-    let victims = format!(
+    let schema = tables.schema.quoted();
+    let targets = format!(
         "SELECT w.worker, w.run
            FROM {witness} w
            JOIN {schema}.task_execution_log e ON e.id = w.execution_id AND e.status = 'running'
@@ -117,11 +115,11 @@ fn faults(ground: &Ground, options: &TasksOptions) -> Faults {
           CROSS JOIN LATERAL (SELECT extract(epoch FROM clock_timestamp() - e.started_at)::float8 AS age) a
           WHERE w.ended IS NULL AND (t.payload ->> 'seconds')::float8 - a.age > {NEARLY_DONE}"
     );
-    Faults {
+    FaultPlan {
         pausable: Some(format!(
-            "{victims} AND extract(epoch FROM t.timeout)::float8 - a.age < {TIMEOUT} ORDER BY w.process"
+            "{targets} AND extract(epoch FROM t.timeout)::float8 - a.age < {TIMEOUT} ORDER BY w.process"
         )),
-        victims: format!("{victims} ORDER BY w.process"),
+        targets: format!("{targets} ORDER BY w.process"),
         lost: Some(format!(
             "SELECT CASE WHEN e.status <> 'running' THEN e.recovered_by IS NOT NULL END
                FROM {witness} w JOIN {schema}.task_execution_log e ON e.id = w.execution_id WHERE w.run = $1"
@@ -134,17 +132,17 @@ fn faults(ground: &Ground, options: &TasksOptions) -> Faults {
                JOIN pg_stat_activity a ON a.pid = e.backend_pid AND a.backend_start = e.backend_start
               WHERE w.run = $1"
         )),
-        ..mishaps(options)
+        ..fault_schedule(options)
     }
 }
 
 async fn replan(shared: Arc<Shared>) {
     loop {
         if let Some(client) = shared.connect("planner").await {
-            while shared.ground.replan(&client, &shared.plan).await.is_ok() {
-                if !shared.options.counted {
+            while shared.tables.replan(&client, &shared.plan).await.is_ok() {
+                if !shared.options.headless {
                     // When this fails, so does the next.
-                    let _ = shared.ground.forget(&client).await;
+                    let _ = shared.tables.delete_old(&client).await;
                 }
                 tokio::time::sleep(REPLAN).await;
             }
@@ -155,19 +153,20 @@ async fn replan(shared: Arc<Shared>) {
 
 #[cfg(test)]
 mod tests {
+    use fastrand::Rng;
+
     use super::*;
-    use crate::contest::Mishap;
-    use crate::random::Random;
+    use crate::contest::ScheduledFault;
 
     #[test]
     fn a_minute_of_crashes_has_twenty_kills_and_some_stops() {
-        let options = TasksOptions { crash: true, counted: true, ..TasksOptions::new("locktop".into()) };
-        let faults = mishaps(&options);
+        let options = TasksOptions { crash: true, headless: true, ..TasksOptions::new("locktop".into()) };
+        let faults = fault_schedule(&options);
         for seed in 0..200 {
-            let mut random = Random::new(seed ^ faults.salt);
+            let mut random = Rng::with_seed(seed ^ faults.salt);
             let (mut at, mut kills, mut pauses) = (0, 0, 0);
             while at < 55_000 {
-                let Mishap { gap, fault, .. } = faults.next(&mut random);
+                let ScheduledFault { gap, fault, .. } = faults.next(&mut random);
                 at += gap;
                 kills += u32::from(fault == Fault::Kill);
                 pauses += u32::from(fault == Fault::Pause);

@@ -2,9 +2,9 @@
 
 use tokio_postgres::{Client, Error};
 
-use super::ground::Ground;
-use super::witness::{Evidence, Verdict};
-use crate::contest::{Found, Runner, Tally, count, numbers};
+use super::tables::TaskTables;
+use super::witness::{WitnessCounts, WitnessLog};
+use crate::contest::{ContestOutcome, Runner, Tally, count, numbers};
 
 /// What the tasks are called among the contests.
 pub(super) const NAME: &str = "tasks";
@@ -50,13 +50,13 @@ pub(super) const KEYS: [&str; 20] = [
 /// What the log, the audit and the witnesses say of so many workers and tasks.
 pub(super) async fn found(
     client: &Client,
-    ground: &Ground,
+    tables: &TaskTables,
     runner: &Runner,
     (workers, tasks): (usize, usize),
-) -> Result<Found, Error> {
-    let schema = ground.schema.quoted();
+) -> Result<ContestOutcome, Error> {
+    let schema = tables.schema.quoted();
     let closed =
-        if ground.recipe { "error_message LIKE 'Task timeout%'" } else { "recovered_by IS NOT NULL" };
+        if tables.recipe { "error_message LIKE 'Task timeout%'" } else { "recovered_by IS NOT NULL" };
     let log = format!(
         "SELECT count(*), count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),
                 count(*) FILTER (WHERE status = 'running'), count(*) FILTER (WHERE {closed})
@@ -71,9 +71,9 @@ pub(super) async fn found(
     );
     let record = runner.record();
     let [executions, completed, failed, running, recovered] = numbers(client, &log).await?;
-    let [recovered_twice, superseded] = if ground.recipe { [0, 0] } else { numbers(client, &audit).await? };
-    let Verdict { runs, double_runs, woken_runs, finishes_refused, finishes_accepted, example } =
-        Evidence::read(client).await?.weigh(&record.pauses);
+    let [recovered_twice, superseded] = if tables.recipe { [0, 0] } else { numbers(client, &audit).await? };
+    let WitnessCounts { runs, double_runs, woken_runs, finishes_refused, finishes_accepted, example } =
+        WitnessLog::read(client).await?.counts(&record.pauses);
     let (processes, lost_workers) = runner.processes();
     let numbers = [
         count(workers),
@@ -98,29 +98,29 @@ pub(super) async fn found(
         lost_workers,
     ];
     let tally = Tally::new(NAME, &KEYS, numbers);
-    let broken = broken(&tally, example.as_deref(), runner.complaint().as_deref());
-    Ok(Found { tally, broken })
+    let violations = violations(&tally, example.as_deref(), runner.first_error().as_deref());
+    Ok(ContestOutcome { tally, violations })
 }
 
-/// What must not be, a line each. `example` names two runs that met; `complaint` is what a worker said that ended by itself.
-fn broken(tally: &Tally, example: Option<&str>, complaint: Option<&str>) -> Vec<String> {
-    let mut broken = Vec::new();
+/// What must not be, a line each. `example` names two runs that met; `first_error` is what a worker said that ended by itself.
+fn violations(tally: &Tally, example: Option<&str>, first_error: Option<&str>) -> Vec<String> {
+    let mut violations = Vec::new();
     let number = |key: &str| tally.value(key).unwrap_or_default();
     let after = |words: Option<&str>| words.map_or_else(String::new, |words| format!(": {words}"));
     let mut none = |key: &str, thing: &str, what: String| {
         if number(key) > 0 {
-            broken.push(format!("{} {what}", counted(number(key), thing)));
+            violations.push(format!("{} {what}", counted(number(key), thing)));
         }
     };
     none("double_runs", "pair", format!("of runs of one task at work at once{}", after(example)));
     none("recovered_twice", "execution", "recovered more than once".to_owned());
     none("finishes_accepted", "finish", "that counted after the task was lost".to_owned());
     if number("executions") == 0 {
-        broken.push(format!("no task was run{}", after(complaint)));
-    } else if let Some(complaint) = complaint {
-        broken.push(complaint.to_owned());
+        violations.push(format!("no task was run{}", after(first_error)));
+    } else if let Some(first_error) = first_error {
+        violations.push(first_error.to_owned());
     }
-    broken
+    violations
 }
 
 /// A number of things; their word takes an s, or es.
@@ -146,14 +146,14 @@ pub(super) mod tests {
     #[test]
     fn what_must_not_be_is_told() {
         let fine = [("executions", 9), ("recovered", 2), ("woken_runs", 1)];
-        assert_eq!(broken(&tally(&fine), None, None), [] as [String; 0]);
+        assert_eq!(violations(&tally(&fine), None, None), [] as [String; 0]);
         let twice = tally(&[("executions", 9), ("double_runs", 2), ("recovered_twice", 1)]);
-        let told = broken(&twice, Some("task 7"), None);
+        let told = violations(&twice, Some("task 7"), None);
         let pairs = "2 pairs of runs of one task at work at once: task 7";
         assert_eq!(told, [pairs, "1 execution recovered more than once"]);
         let late = tally(&[("executions", 9), ("finishes_accepted", 2)]);
-        assert_eq!(broken(&late, None, None), ["2 finishes that counted after the task was lost"]);
-        assert_eq!(broken(&tally(&[]), None, Some("no server")), ["no task was run: no server"]);
-        assert_eq!(broken(&tally(&fine), None, Some("a worker ended")), ["a worker ended"]);
+        assert_eq!(violations(&late, None, None), ["2 finishes that counted after the task was lost"]);
+        assert_eq!(violations(&tally(&[]), None, Some("no server")), ["no task was run: no server"]);
+        assert_eq!(violations(&tally(&fine), None, Some("a worker ended")), ["a worker ended"]);
     }
 }

@@ -2,24 +2,24 @@
 //! stopped and cut off, a recovery beside them, and witnesses of what really ran when.
 
 pub mod child;
-mod claim;
 mod contest;
 mod count;
-mod ground;
-mod play;
+mod prepared;
 mod recovery;
+mod running;
 mod shared;
 mod summary;
+mod tables;
 mod witness;
 
-pub use claim::Claim;
-pub use ground::TASKS_SCHEMA;
-pub use play::Play;
+pub use prepared::PreparedContests;
+pub use running::RunningContests;
 pub use summary::{Outcome, Summary};
+pub use tables::TASKS_SCHEMA;
 
 use std::path::PathBuf;
 
-use super::Audience;
+use super::OpenQuestion;
 use super::contest::Contest;
 use super::workers::Plan;
 pub use super::workers::TasksError;
@@ -29,38 +29,38 @@ const GRACE: f64 = 30.0;
 const SHORTEST_GRACE: f64 = 1.0;
 /// Workers wait longer than the recovery before they take an orphan over, so that there is something to recover.
 const WORKERS_GRACE: f64 = 3.0;
-/// Seconds for which trouble is left to whoever looks on, before the demo mends it by itself; and the least that workers wait beyond
-/// that.
-const LEFT: f64 = 30.0;
-const LEFT_BEYOND: f64 = 15.0;
+/// Seconds for which trouble is left to the operator of the dashboard, before the demo mends it by itself; and the
+/// least that workers wait beyond that.
+const MANUAL_GRACE: f64 = 30.0;
+const WORKERS_BEYOND: f64 = 15.0;
 /// Seconds after which a due task counts as overdue on the screens of a demo, before they are scaled.
 const OVERDUE: f64 = 60.0;
 const SHORTEST_OVERDUE: f64 = 2.0;
 
-/// What to play.
+/// Which tasks and contests run, and how.
 #[derive(Debug, Clone)]
 pub struct TasksOptions {
     /// The program whose `demo-worker` is a worker: locktop.
     pub program: PathBuf,
     /// Workers are killed, stopped and cut off all the time, and not now and then.
     pub crash: bool,
-    /// Some work hangs.
+    /// One of thirty tasks never ends by itself.
     pub stall: bool,
-    /// Places for workers. Without any no task is played.
+    /// Worker processes that run at once; 0 runs no task.
     pub workers: usize,
-    /// Number of tasks.
+    /// How many rows `scheduled_tasks` has.
     pub tasks: usize,
     /// How many times faster than real.
     pub time_scale: f64,
-    /// Who looks on.
-    pub audience: Audience,
+    /// While it is open nothing is recovered and no fault is injected.
+    pub question: OpenQuestion,
     /// Determines the tasks and what is done to the workers.
     pub seed: u64,
-    /// Somebody is going to ask for the numbers: nothing that was witnessed is forgotten.
-    pub counted: bool,
+    /// Without a dashboard: nothing that was witnessed is deleted, and faults come more often.
+    pub headless: bool,
     /// Statements that make other tables and functions, under the names of the published recipe, in place of locktop's.
     pub recipe: Option<String>,
-    /// What is played beside the tasks, or in place of them; not with a recipe, whose schema has nothing for it.
+    /// What runs beside the tasks, or in place of them; not with a recipe, whose schema has nothing for it.
     pub contests: Vec<Contest>,
 }
 
@@ -75,9 +75,9 @@ impl TasksOptions {
             workers: 10,
             tasks: 100,
             time_scale: 60.0,
-            audience: Audience::default(),
+            question: OpenQuestion::default(),
             seed: 1,
-            counted: false,
+            headless: false,
             recipe: None,
             contests: Vec::new(),
         }
@@ -89,14 +89,14 @@ impl TasksOptions {
         (GRACE / self.time_scale).max(SHORTEST_GRACE)
     }
 
-    /// Seconds for which trouble is left alone; none where nobody looks on.
-    fn left(&self) -> f64 {
-        if self.counted { 0.0 } else { LEFT }
+    /// Seconds for which trouble is left alone; 0 without a dashboard.
+    fn manual_grace(&self) -> f64 {
+        if self.headless { 0.0 } else { MANUAL_GRACE }
     }
 
     /// Seconds after which a worker takes an orphan over.
     fn takeover(&self) -> f64 {
-        let least = if self.counted { 0.0 } else { LEFT + LEFT_BEYOND };
+        let least = if self.headless { 0.0 } else { MANUAL_GRACE + WORKERS_BEYOND };
         (self.orphan_grace() * WORKERS_GRACE).max(least)
     }
 

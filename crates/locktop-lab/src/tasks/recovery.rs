@@ -1,6 +1,6 @@
-//! The recovery that goes on beside the workers, as somebody's cron job would do it; where somebody looks on, he has half a minute to do
-//! it himself first. Orphans always; whoever is past the timeout is
-//! ended where workers are stopped, since one that stands still never ends by itself, and every few seconds where work hangs.
+//! The recovery that goes on beside the workers, as somebody's cron job would do it; with a dashboard its operator has half a minute to
+//! do it first. Orphans always; whoever is past the timeout is
+//! ended where workers are stopped, since one that is paused never ends by itself, and every few seconds where work hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use locktop_tasks::recovery::{self, Order, Request, RunState, Running, Selection
 const EVERY: Duration = Duration::from_millis(2_500);
 const EVERY_CRASH: Duration = Duration::from_secs(1);
 /// How long hung work may be looked at before it is ended.
-const INDULGENCE: Duration = Duration::from_secs(8);
+const HUNG_AFTER: Duration = Duration::from_secs(8);
 /// Until a lost server is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long to wait for a session that was told to end.
@@ -26,13 +26,13 @@ const WAIT: Duration = Duration::from_secs(5);
 const RECIPE_MINUTES: f64 = 30.0;
 
 /// Goes on for as long as it is let.
-pub(super) async fn keep(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         if let Some(client) = shared.connect("recovery").await {
-            if shared.ground.recipe {
-                after_recipe(&shared, &client).await;
+            if shared.tables.recipe {
+                by_recipe(&shared, &client).await;
             } else {
-                own(&shared, &client).await;
+                by_schema(&shared, &client).await;
             }
         }
         tokio::time::sleep(PAUSE).await;
@@ -40,16 +40,16 @@ pub(super) async fn keep(shared: Arc<Shared>) {
 }
 
 /// Until the connection is lost.
-async fn own(shared: &Shared, client: &Client) {
+async fn by_schema(shared: &Shared, client: &Client) {
     let order = Order {
-        actor: Actor::of_process("locktop demo", shared.ground.info.user()),
+        actor: Actor::of_process("locktop demo", shared.tables.info.user()),
         reason: None,
         wait: WAIT,
     };
     let mut ended = clock::monotonic();
     while !client.is_closed() {
-        let terminate = shared.options.crash || (shared.options.stall && ended.elapsed() >= INDULGENCE);
-        shared.options.audience.done().await;
+        let terminate = shared.options.crash || (shared.options.stall && ended.elapsed() >= HUNG_AFTER);
+        shared.options.question.closed().await;
         recover(shared, client, &order, Selection::Orphans, false).await;
         if terminate {
             ended = clock::monotonic();
@@ -62,11 +62,11 @@ async fn own(shared: &Shared, client: &Client) {
 /// One look and what follows from it. What is refused or lost is seen again at the next look.
 async fn recover(shared: &Shared, client: &Client, order: &Order, select: Selection, terminate: bool) {
     let request = Request { select, task: None, terminate };
-    if let Ok(mut plan) = recovery::plan(client, &shared.ground.schema, &request).await {
-        let (left, now) = (shared.options.left(), plan.taken_at);
+    if let Ok(mut plan) = recovery::plan(client, &shared.tables.schema, &request).await {
+        let (grace, now) = (shared.options.manual_grace(), plan.taken_at);
         plan.rows
-            .retain(|row| trouble_for(&row.seen, now) >= left + if terminate { 0.0 } else { plan.grace });
-        recovery::execute(client, &shared.ground.schema, &plan, order, |_| {}).await;
+            .retain(|row| trouble_for(&row.seen, now) >= grace + if terminate { 0.0 } else { plan.grace });
+        recovery::execute(client, &shared.tables.schema, &plan, order, |_| {}).await;
     }
 }
 
@@ -79,7 +79,7 @@ fn trouble_for(seen: &Running, now: Timestamp) -> f64 {
 }
 
 /// By the function of the recipe.
-async fn after_recipe(shared: &Shared, client: &Client) {
+async fn by_recipe(shared: &Shared, client: &Client) {
     let minutes = shared.plan.scaled(RECIPE_MINUTES).round();
     let sql = format!("SELECT count(*) FROM check_and_recover_timeout_tasks({minutes})");
     while client.execute(&sql, &[]).await.is_ok() || !client.is_closed() {

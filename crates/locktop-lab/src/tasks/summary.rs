@@ -5,18 +5,18 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::count::{KEYS, NAME};
-use crate::contest::{Contest, Found, Tally};
+use crate::contest::{Contest, ContestOutcome, Tally};
 
 /// The object that a demo without a screen prints. Keys may be added, never renamed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
-    /// The tasks; none where they are not played.
+    /// The numbers of the tasks; none where no worker runs any.
     pub tasks: Option<Tally>,
-    /// How long it was played, in seconds.
+    /// How long the demo has run, in seconds.
     pub seconds: f64,
-    /// What it was played from.
+    /// The seed of the tasks and of the faults.
     pub seed: u64,
-    /// What was played beside the tasks.
+    /// The numbers of the other contests, in the order in which they began.
     pub contests: Vec<Tally>,
 }
 
@@ -31,11 +31,13 @@ impl Summary {
     #[must_use]
     pub fn keys() -> Vec<String> {
         let tasks = KEYS.into_iter().chain(["seconds", "seed"]).map(str::to_owned);
-        let of = |contest: Contest| contest.keys().iter().map(move |key| format!("{}.{key}", contest.name()));
-        tasks.chain(Contest::ALL.into_iter().flat_map(of)).collect()
+        let of = |contest: &'static Contest| {
+            contest.keys().iter().map(move |key| format!("{}.{key}", contest.as_str()))
+        };
+        tasks.chain(Contest::ALL.iter().flat_map(of)).collect()
     }
 
-    /// One of its numbers; none where that was not played.
+    /// One of its numbers; none where its contest did not run.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<f64> {
         if let Some((contest, key)) = key.split_once('.') {
@@ -99,21 +101,21 @@ impl Serialize for Summary {
 /// A summary, and what must not be and is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// The numbers.
+    /// The numbers of all contests.
     pub summary: Summary,
     /// What must not be, a line each.
-    pub broken: Vec<String>,
+    pub violations: Vec<String>,
 }
 
 impl Outcome {
     /// Adds what came of the tasks or of a contest.
-    pub(super) fn add(&mut self, found: Found) {
-        if found.tally.name == NAME {
-            self.summary.tasks = Some(found.tally);
+    pub(super) fn add(&mut self, outcome: ContestOutcome) {
+        if outcome.tally.name == NAME {
+            self.summary.tasks = Some(outcome.tally);
         } else {
-            self.summary.contests.push(found.tally);
+            self.summary.contests.push(outcome.tally);
         }
-        self.broken.extend(found.broken);
+        self.violations.extend(outcome.violations);
     }
 }
 

@@ -6,10 +6,10 @@ use crate::redis::RedisServerError;
 use locktop_tasks::schema::SchemaError;
 use pg_connect::error::ConnectError;
 
-/// Why the tasks of a demo cannot be played.
+/// Why the tasks of a demo cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum TasksError {
-    /// No connection.
+    /// The server cannot be reached, or does not let us in.
     #[error("cannot connect for the demo's tasks: {0}")]
     Connect(#[from] ConnectError),
     /// The tables and functions.
@@ -21,15 +21,15 @@ pub enum TasksError {
          \"locktop schema drop --schema {0}\" removes what is left of it"
     )]
     Exists(String),
-    /// The server refuses.
+    /// The server refuses a statement.
     #[error("the server refuses what the demo's tasks need ({what}): {message}")]
     Server {
-        /// What for.
+        /// What the statement was for.
         what: &'static str,
-        /// Its words.
+        /// The server's message, or else the driver's.
         message: String,
     },
-    /// A worker process.
+    /// A worker process cannot be started.
     #[error("cannot start a worker process: {0}")]
     Worker(#[from] io::Error),
     /// The servers of Redis.
@@ -41,7 +41,7 @@ pub enum TasksError {
 }
 
 impl TasksError {
-    /// For `map_err`.
+    /// For `map_err`: names what the statement was for.
     pub(crate) fn server(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Self {
         move |error| {
             let message = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());

@@ -45,7 +45,7 @@ const JOBS: [(&str, &str); 40] = [
 ];
 
 /// Where the same job runs again.
-const PLACES: [&str; 8] = ["eu", "us", "cn", "in", "br", "jp", "za", "au"];
+const REGIONS: [&str; 8] = ["eu", "us", "cn", "in", "br", "jp", "za", "au"];
 
 /// The name and the kind of the n-th task. No two have one name.
 pub(super) fn job(n: usize) -> (String, &'static str) {
@@ -54,10 +54,10 @@ pub(super) fn job(n: usize) -> (String, &'static str) {
     if round == 0 {
         return (name.to_owned(), kind);
     }
-    let place = PLACES.get((round - 1) % PLACES.len()).copied().unwrap_or_default();
-    match (round - 1) / PLACES.len() {
-        0 => (format!("{name} ({place})"), kind),
-        more => (format!("{name} ({place}-{})", more + 1), kind),
+    let region = REGIONS.get((round - 1) % REGIONS.len()).copied().unwrap_or_default();
+    match (round - 1) / REGIONS.len() {
+        0 => (format!("{name} ({region})"), kind),
+        more => (format!("{name} ({region}-{})", more + 1), kind),
     }
 }
 

@@ -1,15 +1,15 @@
 //! Which tasks there are and what becomes of each: made from a seed, the same each time.
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::names;
-use crate::random::Random;
 
 /// How the work of a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Ends {
-    /// It is done.
+pub(crate) enum TaskEnd {
+    /// It is done without an error.
     Well,
     /// With an error, at the first attempt.
     Fails,
@@ -19,7 +19,7 @@ pub(crate) enum Ends {
 
 /// One task. Durations are in seconds, before they are scaled.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Chore {
+pub(crate) struct PlannedTask {
     pub(crate) name: String,
     pub(crate) kind: &'static str,
     /// None for one that is planned by hand.
@@ -32,7 +32,7 @@ pub(crate) struct Chore {
     pub(crate) every: f64,
     /// Until the first one.
     pub(crate) first: f64,
-    pub(crate) ends: Ends,
+    pub(crate) ends: TaskEnd,
 }
 
 /// Ten workers for a hundred tasks are busy for eight tenths of the time, or less, since the next time comes after the end.
@@ -52,17 +52,18 @@ const SCHEDULES: [(Option<&str>, f64); 6] = [
 const PRIORITIES: [i32; 6] = [0, 0, 0, 1, 5, 10];
 
 /// The tasks. `hanging` makes one of thirty never end.
-pub(super) fn chores(seed: u64, count: usize, hanging: bool) -> Vec<Chore> {
-    let mut random = Random::new(seed);
-    let mut chores: Vec<Chore> = (0..count).map(|n| chore(&mut random, n, hanging && n % 30 == 7)).collect();
+pub(super) fn planned_tasks(seed: u64, count: usize, hanging: bool) -> Vec<PlannedTask> {
+    let mut random = Rng::with_seed(seed);
+    let mut tasks: Vec<PlannedTask> =
+        (0..count).map(|n| planned_task(&mut random, n, hanging && n % 30 == 7)).collect();
     // The schedules are stretched until they ask for so many workers a task, whatever was drawn.
-    let asked: f64 = chores.iter().map(|chore| chore.work / chore.every).sum();
+    let asked: f64 = tasks.iter().map(|task| task.work / task.every).sum();
     let stretch = asked / (WORKERS_A_TASK * as_number(count));
-    for chore in &mut chores {
-        chore.every *= stretch;
-        chore.first *= stretch;
+    for task in &mut tasks {
+        task.every *= stretch;
+        task.first *= stretch;
     }
-    chores
+    tasks
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are not so many tasks")]
@@ -70,31 +71,25 @@ fn as_number(count: usize) -> f64 {
     count as f64
 }
 
-fn chore(random: &mut Random, n: usize, hangs: bool) -> Chore {
+fn planned_task(random: &mut Rng, n: usize, hangs: bool) -> PlannedTask {
     let (name, kind) = names::job(n);
     // As many between 1 s and 10 s as between 1 min and 10 min: short ones are many, long ones make the load.
-    let work = SHORTEST * (LONGEST / SHORTEST).powf(share(random));
-    let (cron, every) = random.one(&SCHEDULES);
-    let patience = 1.5 + 1.5 * share(random);
+    let work = SHORTEST * (LONGEST / SHORTEST).powf(random.f64());
+    let (cron, every) = random.choice(SCHEDULES).unwrap_or_default();
+    let slack = 1.5 + 1.5 * random.f64();
     // Some were given their limit when there was less to do.
-    let outgrown = random.below(12) == 0 && work > 90.0;
-    let timeout = if outgrown { work * 0.5 } else { (work * patience).max(120.0) };
-    let fails = random.below(16) == 0;
+    let outgrown = random.u64(..12) == 0 && work > 90.0;
+    let timeout = if outgrown { work * 0.5 } else { (work * slack).max(120.0) };
+    let fails = random.u64(..16) == 0;
     // A third is due at once; the others come in turn.
-    let first = if random.below(3) == 0 { 0.0 } else { every * share(random) };
-    let priority = random.one(&PRIORITIES);
+    let first = if random.u64(..3) == 0 { 0.0 } else { every * random.f64() };
+    let priority = random.choice(PRIORITIES).unwrap_or_default();
     let ends = match (hangs, fails) {
-        (true, _) => Ends::Hangs,
-        (false, true) => Ends::Fails,
-        (false, false) => Ends::Well,
+        (true, _) => TaskEnd::Hangs,
+        (false, true) => TaskEnd::Fails,
+        (false, false) => TaskEnd::Well,
     };
-    Chore { name, kind, cron, priority, work, timeout, every, first, ends }
-}
-
-/// A number from 0 up to 1.
-#[expect(clippy::cast_precision_loss, reason = "a million is exact")]
-fn share(random: &mut Random) -> f64 {
-    random.below(1_000_000) as f64 / 1_000_000.0
+    PlannedTask { name, kind, cron, priority, work, timeout, every, first, ends }
 }
 
 #[cfg(test)]
@@ -103,29 +98,29 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_tasks_each_time() {
-        assert_eq!(chores(7, 100, true), chores(7, 100, true));
-        assert_ne!(chores(7, 100, false), chores(8, 100, false));
+        assert_eq!(planned_tasks(7, 100, true), planned_tasks(7, 100, true));
+        assert_ne!(planned_tasks(7, 100, false), planned_tasks(8, 100, false));
     }
 
     #[test]
     fn they_take_from_a_second_to_ten_minutes() {
         for seed in 0..50 {
-            let chores = chores(seed, 100, false);
-            assert!(chores.iter().all(|chore| (SHORTEST..=LONGEST).contains(&chore.work)), "{seed}");
-            assert!(chores.iter().any(|chore| chore.work < 10.0), "{seed}");
-            assert!(chores.iter().any(|chore| chore.work > 300.0), "{seed}");
-            assert!(chores.iter().any(|chore| chore.first <= 0.0), "{seed}: some are due at once");
-            assert!(chores.iter().any(|chore| chore.ends == Ends::Fails), "{seed}");
-            assert!(chores.iter().all(|chore| chore.ends != Ends::Hangs), "{seed}");
+            let tasks = planned_tasks(seed, 100, false);
+            assert!(tasks.iter().all(|task| (SHORTEST..=LONGEST).contains(&task.work)), "{seed}");
+            assert!(tasks.iter().any(|task| task.work < 10.0), "{seed}");
+            assert!(tasks.iter().any(|task| task.work > 300.0), "{seed}");
+            assert!(tasks.iter().any(|task| task.first <= 0.0), "{seed}: some are due at once");
+            assert!(tasks.iter().any(|task| task.ends == TaskEnd::Fails), "{seed}");
+            assert!(tasks.iter().all(|task| task.ends != TaskEnd::Hangs), "{seed}");
         }
-        assert!(chores(1, 100, true).iter().any(|chore| chore.ends == Ends::Hangs));
+        assert!(planned_tasks(1, 100, true).iter().any(|task| task.ends == TaskEnd::Hangs));
     }
 
     #[test]
     fn ten_workers_have_enough_to_do_and_can_do_it() {
         for seed in 0..50 {
             let busy: f64 =
-                chores(seed, 100, false).iter().map(|chore| chore.work / (chore.every + chore.work)).sum();
+                planned_tasks(seed, 100, false).iter().map(|task| task.work / (task.every + task.work)).sum();
             assert!((4.5..8.5).contains(&busy), "{seed}: {busy} workers busy");
         }
     }

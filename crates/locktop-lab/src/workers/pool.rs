@@ -7,29 +7,29 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use super::orders::Orders;
+use super::config::WorkerConfig;
 use crate::process::{Paused, Process};
 use locktop_base::clock;
 
 /// A worker that ended by itself is replaced after this long, so that one that cannot start does not start all the time.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// All places for workers, and who has them.
+/// A slot for each worker, and the processes in them.
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
     program: PathBuf,
-    orders: Orders,
-    places: Vec<Place>,
+    config: WorkerConfig,
+    slots: Vec<Slot>,
     started: i32,
     /// How many ended without being told to.
     pub(crate) lost: u64,
     /// What the first of these said.
-    pub(crate) complaint: Option<String>,
+    pub(crate) first_error: Option<String>,
 }
 
 /// Where one worker after the other works.
 #[derive(Debug)]
-struct Place {
+struct Slot {
     /// How many were there before.
     generation: u32,
     worker: Option<Worker>,
@@ -48,26 +48,26 @@ struct Worker {
 }
 
 impl WorkerPool {
-    /// A pool with places for so many workers; [`Self::fill`] starts them.
-    pub(crate) fn new(program: PathBuf, orders: Orders, workers: usize) -> Self {
-        let place = || Place { generation: 0, worker: None, not_before: None };
+    /// A pool with slots for so many workers; [`Self::fill`] starts them.
+    pub(crate) fn new(program: PathBuf, config: WorkerConfig, workers: usize) -> Self {
+        let slot = || Slot { generation: 0, worker: None, not_before: None };
         Self {
             program,
-            orders,
-            places: std::iter::repeat_with(place).take(workers).collect(),
+            config,
+            slots: std::iter::repeat_with(slot).take(workers).collect(),
             started: 0,
             lost: 0,
-            complaint: None,
+            first_error: None,
         }
     }
 
-    /// Starts a worker at each place where there is none, and notes those that have ended.
+    /// Starts a worker at each slot where there is none, and notes those that have ended.
     pub(crate) fn fill(&mut self) -> io::Result<()> {
-        for index in 0..self.places.len() {
+        for index in 0..self.slots.len() {
             self.reap(index);
             let now = clock::monotonic();
-            let Some(place) = self.places.get(index) else { continue };
-            if place.worker.is_none() && place.not_before.is_none_or(|at| at <= now) {
+            let Some(slot) = self.slots.get(index) else { continue };
+            if slot.worker.is_none() && slot.not_before.is_none_or(|at| at <= now) {
                 self.start(index)?;
             }
         }
@@ -76,47 +76,47 @@ impl WorkerPool {
 
     fn start(&mut self, index: usize) -> io::Result<()> {
         self.started += 1;
-        let Some(place) = self.places.get_mut(index) else { return Ok(()) };
+        let Some(slot) = self.slots.get_mut(index) else { return Ok(()) };
         let number = index + 1;
-        let name = match place.generation {
-            0 => format!("{}-{number}", self.orders.worker),
-            generation => format!("{}-{number}.{generation}", self.orders.worker),
+        let name = match slot.generation {
+            0 => format!("{}-{number}", self.config.worker),
+            generation => format!("{}-{number}.{generation}", self.config.worker),
         };
-        place.generation += 1;
-        let orders = Orders { worker: name.clone(), process: self.started, ..self.orders.clone() };
+        slot.generation += 1;
+        let config = WorkerConfig { worker: name.clone(), process: self.started, ..self.config.clone() };
         let mut command = Command::new(&self.program);
         command.arg("demo-worker").arg(&name);
         let mut child = Process::start(&mut command)?;
         // One that has ended already is found so later.
-        let _ = child.tell(&serde_json::to_string(&orders).map_err(io::Error::other)?);
-        place.worker = Some(Worker { child, name, number: self.started, paused: None, killed: false });
+        let _ = child.write_line(&serde_json::to_string(&config).map_err(io::Error::other)?);
+        slot.worker = Some(Worker { child, name, number: self.started, paused: None, killed: false });
         Ok(())
     }
 
-    /// Takes leave of a worker that has ended.
+    /// Notes that a worker has ended, and frees its slot.
     fn reap(&mut self, index: usize) {
-        let Some(place) = self.places.get_mut(index) else { return };
-        let Some(worker) = place.worker.as_mut() else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let Some(worker) = slot.worker.as_mut() else { return };
         let Some(status) = worker.child.status() else { return };
         if !worker.killed {
             self.lost += 1;
-            place.not_before = Some(clock::monotonic() + PAUSE);
-            let said = worker.child.said();
-            let said = said.lines().next_back().unwrap_or_default();
-            self.complaint.get_or_insert_with(|| format!("a worker ended by itself ({status}): {said}"));
+            slot.not_before = Some(clock::monotonic() + PAUSE);
+            let stderr = worker.child.stderr();
+            let stderr = stderr.lines().next_back().unwrap_or_default();
+            self.first_error.get_or_insert_with(|| format!("a worker ended by itself ({status}): {stderr}"));
         }
-        place.worker = None;
+        slot.worker = None;
     }
 
     fn workers(&mut self) -> impl Iterator<Item = &mut Worker> {
-        self.places.iter_mut().filter_map(|place| place.worker.as_mut())
+        self.slots.iter_mut().filter_map(|slot| slot.worker.as_mut())
     }
 
     fn find(&mut self, number: i32) -> Option<&mut Worker> {
         self.workers().find(|worker| worker.number == number && !worker.killed)
     }
 
-    /// The number of the process that works under this name. One that stands still does not.
+    /// The number of the process that works under this name. One that is paused does not.
     pub(crate) fn at_work(&mut self, name: &str) -> Option<i32> {
         let found = self.workers().find(|worker| worker.name == name)?;
         (found.paused.is_none() && !found.killed).then_some(found.number)
@@ -152,15 +152,15 @@ impl WorkerPool {
         }
     }
 
-    /// Wakes all.
+    /// Wakes all that are paused, with SIGCONT.
     pub(crate) fn wake_all(&mut self) {
         self.workers().for_each(|worker| worker.paused = None);
     }
 
     /// Wakes all, and tells them to end.
-    pub(crate) fn dismiss(&mut self) {
+    pub(crate) fn shut_down(&mut self) {
         self.wake_all();
-        self.workers().for_each(|worker| worker.child.dismiss());
+        self.workers().for_each(|worker| worker.child.close_stdin());
     }
 
     /// Whether all have ended.

@@ -1,12 +1,14 @@
 //! What came of a recovery.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::session::AlsoEnded;
 use locktop_base::Timestamp;
 
-/// What came of the recovery of one execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What came of one execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryOutcome {
     /// Failed in the log; its task is due again.
@@ -48,7 +50,13 @@ pub enum RecoveryOutcome {
 }
 
 impl RecoveryOutcome {
-    /// Reads the outcome that a function of the schema answered; none for a word that is not known.
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Reads the server's word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
@@ -69,32 +77,7 @@ impl RecoveryOutcome {
         })
     }
 
-    /// The word for it in JSON, on screens and in the audit; those of the server are its own.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Recovered => "recovered",
-            Self::GaveUp => "gave_up",
-            Self::NotRunning => "not_running",
-            Self::LeftAlone => "left_alone",
-            Self::NotFound => "not_found",
-            Self::Changed => "changed",
-            Self::Locked => "locked",
-            Self::Held => "held",
-            Self::HeldByUs => "held_by_us",
-            Self::Prepared => "prepared",
-            Self::Shared => "shared",
-            Self::Unknown => "unknown",
-            Self::NotSlow => "not_slow",
-            Self::Hidden => "hidden",
-            Self::Forbidden => "forbidden",
-            Self::Failed => "failed",
-            Self::Uncertain => "uncertain",
-            Self::NotTried => "not_tried",
-        }
-    }
-
-    /// Whether this recovery has closed the execution.
+    /// Whether we closed it.
     #[must_use]
     pub const fn is_recovered(self) -> bool {
         matches!(self, Self::Recovered | Self::GaveUp)

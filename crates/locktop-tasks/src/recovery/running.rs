@@ -1,11 +1,13 @@
 //! An execution that the log has as running, as the server showed it.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use locktop_base::Timestamp;
 
 /// How a running execution is, by the view `running_tasks`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// Its key is held, within its timeout.
@@ -23,14 +25,8 @@ pub enum RunState {
 impl RunState {
     /// The word for it in the column `state` of the view, and in JSON.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Slow => "slow",
-            Self::Orphan => "orphan",
-            Self::Settling => "settling",
-            Self::Unknown => "unknown",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

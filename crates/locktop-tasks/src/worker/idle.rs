@@ -13,7 +13,6 @@
 //! free place glances now and then, whatever others say ([`glance_in`]): one statement for all sources, which takes nothing and tells
 //! nobody. To tell each other of that would wake as many as there are, as often as there are, for nothing.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 /// The one that looked last looks again within this time.
@@ -160,9 +159,7 @@ pub(super) fn glance_in(first: bool) -> Duration {
 
 /// A random part of a duration, evenly spread from zero to all of it.
 pub(super) fn part_of(whole: Duration) -> Duration {
-    // Every state is seeded anew.
-    let random = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0);
-    whole.mul_f64(f64::from(random) / f64::from(u32::MAX))
+    whole.mul_f64(fastrand::f64())
 }
 
 #[cfg(test)]

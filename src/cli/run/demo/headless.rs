@@ -9,7 +9,7 @@ use super::super::Failure;
 use crate::cli::{DemoArgs, Goal, SnapshotFormat};
 use crate::clock;
 use locktop_lab::DemoOptions;
-use locktop_lab::tasks::{Outcome, Play, Summary, TasksError};
+use locktop_lab::tasks::{Outcome, RunningContests, Summary, TasksError};
 
 /// How long it is played unless somebody says otherwise.
 const DURATION: Duration = Duration::from_secs(20);
@@ -22,34 +22,34 @@ pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8
     // From now on, so that an early Ctrl-C ends nothing half made.
     let interrupted = interruption()?;
     let mut demo = locktop_lab::run(options).await?;
-    let played = match demo.play_mut() {
-        Some(play) => Box::pin(play_out(play, arguments, interrupted)).await,
+    let played = match demo.contests_mut() {
+        Some(contests) => Box::pin(run_to_end(contests, arguments, interrupted)).await,
         None => Err(Failure::Other("there are no tasks to play".to_owned())),
     };
     let stopped = demo.stop().await;
     let (outcome, missed) = played?;
     // What the numbers show comes first: that something is left behind must not hide it.
     let left = stopped.err().map(|error| error.to_string());
-    let broken: Vec<String> = outcome.broken.into_iter().chain(missed).chain(left).collect();
+    let broken: Vec<String> = outcome.violations.into_iter().chain(missed).chain(left).collect();
     print(&outcome.summary, arguments.format, broken.is_empty())?;
     if broken.is_empty() { Ok(0) } else { Err(Failure::Other(broken.join("\n"))) }
 }
 
 /// Plays until it is time, and answers with the numbers and with what was waited for in vain.
-async fn play_out(
-    play: &mut Play,
+async fn run_to_end(
+    contests: &mut RunningContests,
     arguments: &DemoArgs,
     interrupted: impl Future<Output = ()>,
 ) -> Result<(Outcome, Option<String>), Failure> {
     let duration = arguments.duration.unwrap_or(DURATION);
     let goals = &arguments.until;
     let ended = tokio::select! {
-        failed = tell(play, duration) => failed.map(|()| None),
-        reached = reach(play, goals) => reached.map(|()| None),
+        failed = tell(contests, duration) => failed.map(|()| None),
+        reached = reach(contests, goals) => reached.map(|()| None),
         () = tokio::time::sleep(duration) => Ok(Some(format!("not within {duration:?}"))),
         () = interrupted => Ok(Some("not before it was interrupted".to_owned())),
     };
-    let outcome = play.finish().await?;
+    let outcome = contests.finish().await?;
     let in_vain = ended?;
     let left: Vec<String> =
         goals.iter().filter(|goal| !is_reached(goal, &outcome.summary)).map(ToString::to_string).collect();
@@ -58,12 +58,12 @@ async fn play_out(
 }
 
 /// Returns when all goals are reached; never where there are none.
-async fn reach(play: &Play, goals: &[Goal]) -> Result<(), TasksError> {
+async fn reach(contests: &RunningContests, goals: &[Goal]) -> Result<(), TasksError> {
     if goals.is_empty() {
         std::future::pending::<()>().await;
     }
     loop {
-        let outcome = play.outcome().await?;
+        let outcome = contests.outcome().await?;
         if goals.iter().all(|goal| is_reached(goal, &outcome.summary)) {
             return Ok(());
         }
@@ -72,14 +72,14 @@ async fn reach(play: &Play, goals: &[Goal]) -> Result<(), TasksError> {
 }
 
 /// Says how far it is, where somebody sees that; ends only with an error.
-async fn tell(play: &Play, duration: Duration) -> Result<(), TasksError> {
+async fn tell(contests: &RunningContests, duration: Duration) -> Result<(), TasksError> {
     if !io::stderr().is_terminal() {
         return std::future::pending().await;
     }
     let started = clock::monotonic();
     loop {
         tokio::time::sleep(TELL).await;
-        let summary = play.outcome().await?.summary;
+        let summary = contests.outcome().await?.summary;
         let number = |key| summary.value(key).unwrap_or_default();
         let (executions, recovered) = (number("executions"), number("recovered"));
         let passed = started.elapsed().as_secs();

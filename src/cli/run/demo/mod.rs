@@ -10,7 +10,7 @@ use crate::redis::RedisUrl;
 use crate::runtime::panics;
 use locktop_lab::contest::Contest;
 use locktop_lab::scenario::Scenario;
-use locktop_lab::tasks::{Play, TasksError, TasksOptions, child};
+use locktop_lab::tasks::{RunningContests, TasksError, TasksOptions, child};
 use locktop_lab::{DemoError, DemoOptions};
 
 /// Connections for everything that is not a worker, and for each worker.
@@ -25,7 +25,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     if arguments.headless {
         let options = options(&settings, arguments)?;
         if options.tasks.is_none() {
-            let names: Vec<&str> = Contest::ALL.iter().map(|contest| contest.name()).collect();
+            let names: Vec<&str> = Contest::ALL.iter().map(|contest| contest.as_str()).collect();
             return Err(Failure::Usage(format!(
                 "--headless counts what comes of it: play tasks, crash, stall, {}",
                 names.join(", ")
@@ -42,14 +42,14 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         settings.thresholds.orphan_grace = tasks.orphan_grace();
         settings.thresholds.task_overdue = tasks.overdue();
     }
-    let (hint, audience) = (hint(&options), options.audience.clone());
+    let (hint, question) = (hint(&options), options.question.clone());
     let demo = locktop_lab::run(options).await?;
-    if let Some(play) = demo.play().filter(|_| demo.server().is_none()) {
+    if let Some(contests) = demo.contests().filter(|_| demo.server().is_none()) {
         for table in TABLES {
-            settings.tables.insert(table, format!("{}.{table}", play.schema().as_str()));
+            settings.tables.insert(table, format!("{}.{table}", contests.schema().as_str()));
         }
     }
-    let redis = demo.play().map(Play::redis).unwrap_or_default();
+    let redis = demo.contests().map(RunningContests::redis).unwrap_or_default();
     for set in redis {
         // A launcher's URLs are none that could be wrong, and no two servers have one.
         let _ = settings.redis.sets.add(set.iter().filter_map(|url| RedisUrl::parse(url).ok()).collect());
@@ -61,7 +61,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     }
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
     let word = demo.server().is_none().then(|| "demo".to_owned());
-    let note = dashboard::Note { word, hint, audience };
+    let note = dashboard::Note { word, hint, question };
     let shown = Box::pin(dashboard::show(&settings, info, target, Some(note))).await;
     let stopped = demo.stop().await;
     let status = shown?;
@@ -145,10 +145,10 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
             tasks: if played { arguments.tasks } else { 0 },
             time_scale: arguments.time_scale,
             seed: arguments.seed,
-            counted: arguments.headless,
+            headless: arguments.headless,
             recipe: recipe(arguments)?,
             contests,
-            audience: options.audience.clone(),
+            question: options.question.clone(),
             ..TasksOptions::new(std::env::current_exe()?)
         });
     }
@@ -173,7 +173,7 @@ fn scenario(name: ScenarioName) -> Option<Scenario> {
 /// The contests of the named scenarios, each once, in the order of [`Contest::ALL`].
 fn contests(named: &[ScenarioName]) -> Vec<Contest> {
     let asked = |contest: &Contest| named.iter().any(|name| self::contest(*name) == Some(*contest));
-    Contest::ALL.into_iter().filter(asked).collect()
+    Contest::ALL.iter().copied().filter(asked).collect()
 }
 
 fn contest(name: ScenarioName) -> Option<Contest> {

@@ -1,5 +1,7 @@
 //! The leases of all installations.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::Look;
 use crate::model::Text;
 use crate::model::adapter::AdapterLease;
@@ -21,7 +23,8 @@ pub struct OtherLeaseRow {
 }
 
 /// Whether somebody has a lease of another system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum TermState {
     /// Somebody has it: its row says so, or has a term that lasts.
     Held,
@@ -35,17 +38,12 @@ pub enum TermState {
 
 impl TermState {
     /// Every state, in the order of the screens.
-    pub const ALL: [Self; 4] = [Self::Held, Self::Unknown, Self::Over, Self::Free];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Held => "held",
-            Self::Unknown => "unknown",
-            Self::Over => "over",
-            Self::Free => "free",
-        }
+        self.into()
     }
 }
 

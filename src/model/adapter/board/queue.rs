@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::{Look, WorkerRow};
 use crate::model::adapter::{COUNTED, Job, Part};
 use crate::model::systems::TextId;
@@ -29,7 +31,8 @@ pub struct QueueRow {
 }
 
 /// How a queue is, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum QueueState {
     /// Jobs are due, and no worker of this installation lives.
     Unserved,
@@ -43,17 +46,12 @@ pub enum QueueState {
 
 impl QueueState {
     /// Every state, worst first.
-    pub const ALL: [Self; 4] = [Self::Unserved, Self::Overdue, Self::Paused, Self::Open];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unserved => "unserved",
-            Self::Overdue => "overdue",
-            Self::Paused => "paused",
-            Self::Open => "open",
-        }
+        self.into()
     }
 }
 

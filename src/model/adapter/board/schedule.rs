@@ -1,5 +1,7 @@
 //! The schedules of all installations.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::Look;
 use crate::model::Text;
 use crate::model::adapter::AdapterSchedule;
@@ -19,7 +21,8 @@ pub struct ScheduleRow {
 }
 
 /// How a schedule is, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ScheduleState {
     /// Its time has passed for longer than `[thresholds] task_overdue`, and it was not started.
     Overdue,
@@ -31,16 +34,12 @@ pub enum ScheduleState {
 
 impl ScheduleState {
     /// Every state, worst first.
-    pub const ALL: [Self; 3] = [Self::Overdue, Self::On, Self::Off];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Overdue => "overdue",
-            Self::On => "on",
-            Self::Off => "off",
-        }
+        self.into()
     }
 }
 

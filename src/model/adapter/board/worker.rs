@@ -1,5 +1,7 @@
 //! The workers of all installations: which of them live, and what proves it.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::{KeySeen, Look, Marks, Proof};
 use crate::model::adapter::evidence::of_key;
 use crate::model::adapter::{Adapter, Part, State, Worker};
@@ -28,7 +30,8 @@ pub struct WorkerRow {
 }
 
 /// How a worker is, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum WorkerState {
     /// Its lock or its session is gone, and its row is still there.
     Gone,
@@ -44,18 +47,12 @@ pub enum WorkerState {
 
 impl WorkerState {
     /// Every state, worst first.
-    pub const ALL: [Self; 5] = [Self::Gone, Self::Silent, Self::Unknown, Self::Live, Self::Stopped];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Silent => "silent",
-            Self::Unknown => "unknown",
-            Self::Live => "live",
-            Self::Stopped => "stopped",
-        }
+        self.into()
     }
 
     /// Whether it takes no more jobs.

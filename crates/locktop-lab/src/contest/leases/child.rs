@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio_postgres::Client;
 
-use crate::random::Random;
 use crate::scenario::SCHEMA;
-use crate::workers::Orders;
+use crate::workers::WorkerConfig;
 use locktop_locks::call::CallError;
 use locktop_locks::lease::{Lease, LeaseError, Request};
 use locktop_tasks::schema::SchemaName;
@@ -24,15 +24,15 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Competes for leases 1 to `leases`, until it is dropped.
 ///
 /// # Errors
-/// When its orders are none.
-pub(crate) async fn run(orders: &Orders, leases: i32, term: u64, seed: u64) -> Result<(), String> {
-    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
+/// When its configuration is not understood.
+pub(crate) async fn run(config: &WorkerConfig, leases: i32, term: u64, seed: u64) -> Result<(), String> {
+    let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let mut node = Node {
-        info: info.with_application_name(&orders.worker),
-        schema: SchemaName::new(&orders.schema).map_err(|error| error.to_string())?,
-        name: orders.worker.clone(),
+        info: info.with_application_name(&config.worker),
+        schema: SchemaName::new(&config.schema).map_err(|error| error.to_string())?,
+        name: config.worker.clone(),
         term,
-        random: Random::new(seed ^ u64::from(orders.process.unsigned_abs()) << 32),
+        random: Rng::with_seed(seed ^ u64::from(config.process.unsigned_abs()) << 32),
     };
     loop {
         // An error is a lost server, or a term that was not enough to be told of it.
@@ -47,7 +47,7 @@ struct Node {
     name: String,
     /// In milliseconds.
     term: u64,
-    random: Random,
+    random: Rng,
 }
 
 impl Node {
@@ -55,15 +55,15 @@ impl Node {
         let mut client = connect(&self.info).await?.client;
         loop {
             let id =
-                1 + i32::try_from(self.random.below(u64::from(leases.unsigned_abs()))).unwrap_or_default();
+                1 + i32::try_from(self.random.u64(..u64::from(leases.unsigned_abs()))).unwrap_or_default();
             let term = Duration::from_millis(self.term);
             let request = Request { schema: self.schema.clone(), ..Request::new(id, &self.name, term) };
             if let Some(lease) = Lease::acquire_within(&self.info, &request, TIMEOUT).await? {
                 // From a fifth of a term to two of them: some need no renewal, and some several.
-                let work = Duration::from_millis(self.term / 5 + self.random.below(self.term * 2));
+                let work = Duration::from_millis(self.term / 5 + self.random.u64(..self.term * 2));
                 self.hold(&mut client, id, lease, work).await?;
             }
-            tokio::time::sleep(Duration::from_millis(self.random.below(self.term / 5))).await;
+            tokio::time::sleep(Duration::from_millis(self.random.u64(..self.term / 5))).await;
         }
     }
 
@@ -103,17 +103,17 @@ impl Node {
         self.note(client, token, "write", refused).await
     }
 
-    /// A row that only the holder may write; whether somebody who looks on has a question open.
+    /// A row that only the holder may write; whether the operator has a question open.
     async fn write(&self, client: &mut Client, id: i32, lease: &Lease) -> Result<bool, LeaseError> {
-        let transaction = client.transaction().await.map_err(told)?;
+        let transaction = client.transaction().await.map_err(failed)?;
         lease.fence(&transaction).await?;
         let sql = format!(
             "INSERT INTO {SCHEMA}.lease_writes (lease, token, worker) VALUES ($1, $2, $3)
              RETURNING (SELECT q.is_open FROM {SCHEMA}.lease_question q)"
         );
-        let row = transaction.query_one(&sql, &[&id, &lease.token(), &self.name]).await.map_err(told)?;
-        let is_open = row.try_get(0).map_err(told)?;
-        transaction.commit().await.map_err(told)?;
+        let row = transaction.query_one(&sql, &[&id, &lease.token(), &self.name]).await.map_err(failed)?;
+        let is_open = row.try_get(0).map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
         Ok(is_open)
     }
 
@@ -121,11 +121,11 @@ impl Node {
         let sql = format!(
             "INSERT INTO {SCHEMA}.lease_losses (token, worker, tried, refused) VALUES ($1, $2, $3, $4)"
         );
-        client.execute(&sql, &[&token, &self.name, &tried, &refused]).await.map(drop).map_err(told)
+        client.execute(&sql, &[&token, &self.name, &tried, &refused]).await.map(drop).map_err(failed)
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn told(error: tokio_postgres::Error) -> LeaseError {
+fn failed(error: tokio_postgres::Error) -> LeaseError {
     CallError::Lost { what: "a row of the holder", reason: error.to_string() }.into()
 }

@@ -10,14 +10,13 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
-use super::Contest;
-use super::faults::Faults;
-use super::game::{Game, Place};
+use super::faults::FaultPlan;
 use super::runner::Runner;
-use super::tally::{Found, Tally, count, numbers};
-use crate::Audience;
+use super::tally::{ContestOutcome, Tally, count, numbers};
+use super::{Contest, Environment, RunningContest};
+use crate::OpenQuestion;
 use crate::scenario::SCHEMA;
-use crate::workers::{Part, TasksError};
+use crate::workers::{TasksError, WorkerRole};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
@@ -44,15 +43,15 @@ pub(super) const KEYS: [&str; 18] = [
 
 const WORKERS: usize = 6;
 const LEASES: i32 = 4;
-/// A term in milliseconds: short where many are to end, and longer where somebody looks on, who may want to end one by hand.
+/// A term in milliseconds: short where many are to end, and longer with a dashboard, whose operator may want to end one.
 const TERM: u64 = 1_000;
 const SHOWN_TERM: u64 = 15_000;
 /// How often it is looked whether somebody has a question open.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A row a term. `ends` is when it ended or will, unless it is renewed.
-fn tables(place: &Place) -> String {
-    let leases = format!("{}.distlock", place.schema.quoted());
+fn tables(environment: &Environment) -> String {
+    let leases = format!("{}.distlock", environment.schema.quoted());
     format!(
         "DROP TABLE IF EXISTS {SCHEMA}.lease_terms, {SCHEMA}.lease_writes, {SCHEMA}.lease_losses, {SCHEMA}.lease_question;
          -- While somebody who looks on has a question open, holders work on.
@@ -88,31 +87,34 @@ pub(super) struct Leases {
 }
 
 impl Leases {
-    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
-        client.batch_execute(&tables(place)).await.map_err(TasksError::server("the terms of leases"))?;
-        let view = format!("{}.leases", place.schema.quoted());
+    pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Self, TasksError> {
+        client
+            .batch_execute(&tables(environment))
+            .await
+            .map_err(TasksError::server("the terms of leases"))?;
+        let view = format!("{}.leases", environment.schema.quoted());
         let is_taken_over = format!(
             "EXISTS (SELECT FROM {SCHEMA}.lease_terms a JOIN {SCHEMA}.lease_terms b USING (lease)
                       WHERE a.token = u.token AND a.released_at IS NULL AND b.token > a.token)"
         );
-        let faults = Faults {
-            victims: format!("SELECT owner, token FROM {view} WHERE state = 'held' ORDER BY owner"),
+        let faults = FaultPlan {
+            targets: format!("SELECT owner, token FROM {view} WHERE state = 'held' ORDER BY owner"),
             lost: Some(format!("SELECT nullif({is_taken_over}, false) FROM (SELECT $1::bigint) AS u (token)")),
             unnoticed: Some(format!(
                 "SELECT count(*) FROM unnest($1::bigint[]) AS u (token)
                   WHERE {is_taken_over} AND NOT EXISTS (SELECT FROM {SCHEMA}.lease_losses l WHERE l.token = u.token)"
             )),
-            gap: if place.counted { (300, 900) } else { (3_000, 4_000) },
-            ..Faults::default()
+            gap: if environment.headless { (300, 900) } else { (3_000, 4_000) },
+            ..FaultPlan::default()
         };
-        let term = if place.counted { TERM } else { SHOWN_TERM };
-        let part = Part::Leases { leases: LEASES, term, seed: place.seed };
-        let runner = Runner::begin(place, "node", part, WORKERS, faults)?;
-        let tell = || tokio::spawn(tell(place.info.clone(), place.audience.clone()));
-        Ok(Self { runner, question: (!place.counted).then(tell) })
+        let term = if environment.headless { TERM } else { SHOWN_TERM };
+        let role = WorkerRole::Leases { leases: LEASES, term, seed: environment.seed };
+        let runner = Runner::begin(environment, "node", role, WORKERS, faults)?;
+        let tell = || tokio::spawn(tell(environment.info.clone(), environment.question.clone()));
+        Ok(Self { runner, question: (!environment.headless).then(tell) })
     }
 
-    async fn found(&self, client: &Client) -> Result<Found, Error> {
+    async fn found(&self, client: &Client) -> Result<ContestOutcome, Error> {
         // What each term follows on, by its token and by its time.
         let terms = format!(
             "SELECT count(*), coalesce(sum(renewed), 0)::bigint, count(released_at),
@@ -159,33 +161,33 @@ impl Leases {
             processes,
             lost_workers,
         ];
-        let complaint = self.runner.complaint();
+        let first_error = self.runner.first_error();
         let silent = record.overslept > 0 && refused + late == 0;
-        Ok(Found::new(Tally::new(Contest::Leases.name(), &KEYS, numbers))
+        Ok(ContestOutcome::new(Tally::new(Contest::Leases.as_str(), &KEYS, numbers))
             .zero(&[
                 ("overlaps", "new holders before the one before had ended"),
                 ("tokens_back", "tokens that were not above all before them"),
                 ("stale_writes_accepted", "writes counted after somebody else had the lease"),
             ])
             .must_not(silent, "who woke too late was not refused once")
-            .some("acquired", "no lease was had", complaint.as_deref())
-            .must_not(lost_workers > 0, complaint.unwrap_or_default()))
+            .some("acquired", "no lease was had", first_error.as_deref())
+            .must_not(lost_workers > 0, first_error.unwrap_or_default()))
     }
 }
 
 /// Tells the holders, who are processes of their own, as long as somebody has a question open.
-async fn tell(info: ConnInfo, audience: Audience) {
+async fn tell(info: ConnInfo, question: OpenQuestion) {
     let mut told = false;
     loop {
         // An error is a lost server, which the holders have lost, too.
         if let Ok(connection) = connect(&info).await {
             let sql = format!("UPDATE {SCHEMA}.lease_question SET is_open = $1");
             loop {
-                let asks = audience.is_asking();
-                if asks != told && connection.client.execute(&sql, &[&asks]).await.is_err() {
+                let is_open = question.is_open();
+                if is_open != told && connection.client.execute(&sql, &[&is_open]).await.is_err() {
                     break;
                 }
-                told = asks;
+                told = is_open;
                 tokio::time::sleep(LOOK).await;
             }
         }
@@ -199,12 +201,12 @@ impl Drop for Leases {
     }
 }
 
-impl Game for Leases {
+impl RunningContest for Leases {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
         self.runner.finish().boxed()
     }
 
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>> {
         self.found(client).boxed()
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-use super::producer::{Ends, Payload};
+use super::producer::{ItemEnd, Payload};
 use crate::scenario::SCHEMA;
-use crate::workers::Orders;
+use crate::workers::WorkerConfig;
 use locktop_tasks::worker::{self, Job, Source, Stop, Work, WorkError};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
@@ -22,20 +22,20 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Works until it is told to end.
 ///
 /// # Errors
-/// When its orders are none, or nothing can be witnessed any more.
-pub(crate) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
-    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
-    let info = info.with_application_name(&format!("{} witness", orders.worker));
+/// When its configuration is not understood, or nothing can be witnessed any more.
+pub(crate) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> Result<(), String> {
+    let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
+    let info = info.with_application_name(&format!("{} witness", config.worker));
     let client = connect(&info).await.map_err(|error| error.to_string())?.client;
     let witness = Arc::new(client);
-    let chores = Items { witness: Arc::clone(&witness), worker: orders.worker.clone() };
+    let items = Items { witness: Arc::clone(&witness), worker: config.worker.clone() };
     let lost = async {
         while !witness.is_closed() {
             tokio::time::sleep(LOOK).await;
         }
     };
     tokio::select! {
-        outcome = worker::run(orders.options(Source::Queue)?, chores, quit) => {
+        outcome = worker::run(config.options(Source::Queue)?, items, quit) => {
             outcome.map(drop).map_err(|error| error.to_string())
         }
         () = lost => Err("the witness's connection was lost".to_owned()),
@@ -58,18 +58,18 @@ impl Work for Items {
             // Whether to stop comes first.
             biased;
             reason = stop.stopped() => Some(reason),
-            done = self.labor(run, Duration::from_millis(payload.milliseconds)) => {
+            done = self.work(run, Duration::from_millis(payload.milliseconds)) => {
                 done?;
                 None
             }
         };
         let (outcome, told) = match (reason, payload.ends) {
             (Some(reason), _) => ("stopped", Err(reason.into())),
-            (None, Ends::Again) if job.attempt == 1 => {
+            (None, ItemEnd::Again) if job.attempt == 1 => {
                 ("failed", Err(WorkError::Failed("SMTP 451: try again later".to_owned())))
             }
-            (None, Ends::Badly) => ("failed", Err(WorkError::Refused("图片损坏".to_owned()))),
-            (None, Ends::Well | Ends::Again) => ("done", Ok(())),
+            (None, ItemEnd::Badly) => ("failed", Err(WorkError::Refused("图片损坏".to_owned()))),
+            (None, ItemEnd::Well | ItemEnd::Again) => ("done", Ok(())),
         };
         self.end(run, outcome).await?;
         told
@@ -83,17 +83,17 @@ impl Items {
             "INSERT INTO {SCHEMA}.queue_runs (item, attempt, worker) VALUES ($1, $2, $3) RETURNING n"
         );
         let row = self.witness.query_one(&sql, &[&job.id, &job.attempt, &self.worker]).await;
-        row.and_then(|row| row.try_get(0)).map_err(told)
+        row.and_then(|row| row.try_get(0)).map_err(failed)
     }
 
     /// Works for so long, with a sign now and then.
-    async fn labor(&self, run: i64, time: Duration) -> Result<(), WorkError> {
+    async fn work(&self, run: i64, time: Duration) -> Result<(), WorkError> {
         let sql = format!("UPDATE {SCHEMA}.queue_runs SET last = clock_timestamp() WHERE n = $1");
         let mut left = time;
         while left > TICK {
             tokio::time::sleep(TICK).await;
             left -= TICK;
-            self.witness.execute(&sql, &[&run]).await.map_err(told)?;
+            self.witness.execute(&sql, &[&run]).await.map_err(failed)?;
         }
         tokio::time::sleep(left).await;
         Ok(())
@@ -102,11 +102,11 @@ impl Items {
     async fn end(&self, run: i64, outcome: &str) -> Result<(), WorkError> {
         let sql =
             format!("UPDATE {SCHEMA}.queue_runs SET last = clock_timestamp(), outcome = $2 WHERE n = $1");
-        self.witness.execute(&sql, &[&run, &outcome]).await.map(drop).map_err(told)
+        self.witness.execute(&sql, &[&run, &outcome]).await.map(drop).map_err(failed)
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn told(error: tokio_postgres::Error) -> WorkError {
+fn failed(error: tokio_postgres::Error) -> WorkError {
     WorkError::Failed(format!("the witness could not write: {error}"))
 }

@@ -14,13 +14,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
-use super::Contest;
-use super::faults::{Fault, Faults};
-use super::game::{Game, Place};
+use super::faults::{Fault, FaultPlan};
 use super::runner::Runner;
-use super::tally::{Found, Tally, count, numbers};
+use super::tally::{ContestOutcome, Tally, count, numbers};
+use super::{Contest, Environment, RunningContest};
 use crate::scenario::SCHEMA;
-use crate::workers::{Part, TasksError};
+use crate::workers::{TasksError, WorkerRole};
 use locktop_base::clock;
 use locktop_locks::work_queue::WorkQueue;
 use pg_connect::connect::connect;
@@ -73,7 +72,7 @@ const TABLES: &str = "DROP TABLE IF EXISTS @.queue_runs, @.queue_finishes;
 
 #[derive(Debug)]
 pub(super) struct Queue {
-    place: Place,
+    environment: Environment,
     runner: Runner,
     producer: JoinHandle<()>,
     quit: watch::Sender<bool>,
@@ -82,30 +81,30 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
-        let tables = TABLES.replace('@', SCHEMA).replace('#', &place.schema.quoted());
+    pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Self, TasksError> {
+        let tables = TABLES.replace('@', SCHEMA).replace('#', &environment.schema.quoted());
         client.batch_execute(&tables).await.map_err(TasksError::server("who ended which item"))?;
-        let table = format!("{}.task_queue", place.schema.quoted());
-        let faults = Faults {
-            victims: format!(
+        let table = format!("{}.task_queue", environment.schema.quoted());
+        let faults = FaultPlan {
+            targets: format!(
                 "SELECT worker_id::text, id FROM {table} WHERE status = 'processing' ORDER BY worker_id"
             ),
-            // Whoever stands still loses nothing: its session lasts.
+            // Who is paused loses nothing: its session lasts.
             kinds: &[Fault::Kill; 3],
-            gap: if place.counted { (200, 600) } else { (4_000, 4_000) },
-            ..Faults::default()
+            gap: if environment.headless { (200, 600) } else { (4_000, 4_000) },
+            ..FaultPlan::default()
         };
-        let runner = Runner::begin(place, "consumer", Part::Queue, WORKERS, faults)?;
+        let runner = Runner::begin(environment, "consumer", WorkerRole::Queue, WORKERS, faults)?;
         let added = Arc::<AtomicU64>::default();
         let (quit, told) = watch::channel(false);
-        let producer = tokio::spawn(producer::keep(place.clone(), Arc::clone(&added), told));
-        Ok(Self { place: place.clone(), runner, producer, quit, added, over: false })
+        let producer = tokio::spawn(producer::run(environment.clone(), Arc::clone(&added), told));
+        Ok(Self { environment: environment.clone(), runner, producer, quit, added, over: false })
     }
 
     /// Takes back what those had that are gone.
     async fn settle(&self) {
-        let Ok(connection) = connect(&self.place.info).await else { return };
-        let queue = WorkQueue { schema: self.place.schema.clone() };
+        let Ok(connection) = connect(&self.environment.info).await else { return };
+        let queue = WorkQueue { schema: self.environment.schema.clone() };
         let start = clock::monotonic();
         while start.elapsed() < TIMEOUT {
             let settled = queue.requeue_lost(&connection.client, "locktop demo", 1_000).await;
@@ -117,8 +116,8 @@ impl Queue {
         }
     }
 
-    async fn found(&self, client: &Client) -> Result<Found, Error> {
-        let schema = self.place.schema.quoted();
+    async fn found(&self, client: &Client) -> Result<ContestOutcome, Error> {
+        let schema = self.environment.schema.quoted();
         // First what was put in: a row that comes later is none that was lost.
         let added = self.added.load(Ordering::SeqCst);
         let states = format!(
@@ -164,14 +163,14 @@ impl Queue {
             twice,
             undone,
             // What was forgotten on purpose is not lost: see the producer.
-            if self.place.counted { added.saturating_sub(rows) } else { 0 },
+            if self.environment.headless { added.saturating_sub(rows) } else { 0 },
             if self.over { processing } else { 0 },
             self.runner.record().kills,
             processes,
             lost_workers,
         ];
-        let complaint = self.runner.complaint();
-        Ok(Found::new(Tally::new(Contest::Queue.name(), &KEYS, numbers))
+        let first_error = self.runner.first_error();
+        Ok(ContestOutcome::new(Tally::new(Contest::Queue.as_str(), &KEYS, numbers))
             .zero(&[
                 ("overlapping_runs", "runs of an item that another run of it met"),
                 ("finished_twice", "items that were completed more than once"),
@@ -179,12 +178,12 @@ impl Queue {
                 ("lost_items", "items that were put in and are not there"),
                 ("stranded_items", "items that nobody works on and nobody can have"),
             ])
-            .some("finishes", "no item was completed", complaint.as_deref())
-            .must_not(lost_workers > 0, complaint.unwrap_or_default()))
+            .some("finishes", "no item was completed", first_error.as_deref())
+            .must_not(lost_workers > 0, first_error.unwrap_or_default()))
     }
 }
 
-impl Game for Queue {
+impl RunningContest for Queue {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
         async {
             self.quit.send_replace(true);
@@ -196,7 +195,7 @@ impl Game for Queue {
         .boxed()
     }
 
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>> {
         self.found(client).boxed()
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-use crate::contest::Place;
-use crate::random::Random;
+use crate::contest::Environment;
 use crate::scenario::SCHEMA;
 use locktop_locks::call::CallError;
 use locktop_locks::work_queue::WorkQueue;
@@ -31,7 +31,7 @@ const KINDS: [&str; 6] =
 /// How an attempt at an item ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Ends {
+pub(super) enum ItemEnd {
     #[default]
     Well,
     /// With an error, the first time.
@@ -44,17 +44,17 @@ pub(super) enum Ends {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Payload {
     pub(super) milliseconds: u64,
-    pub(super) ends: Ends,
+    pub(super) ends: ItemEnd,
 }
 
 /// Goes on until it is told to end, which it does between two items.
-pub(super) async fn keep(place: Place, added: Arc<AtomicU64>, mut quit: watch::Receiver<bool>) {
-    let info = place.info.clone().with_application_name("locktop demo producer");
-    let mut random = Random::new(place.seed ^ SALT);
+pub(super) async fn run(environment: Environment, added: Arc<AtomicU64>, mut quit: watch::Receiver<bool>) {
+    let info = environment.info.clone().with_application_name("locktop demo producer");
+    let mut random = Rng::with_seed(environment.seed ^ SALT);
     while !*quit.borrow() {
         if let Ok(connection) = connect(&info).await {
             // An error is a lost server.
-            let _ = fill(&place, &connection.client, &mut random, &added, &mut quit).await;
+            let _ = fill(&environment, &connection.client, &mut random, &added, &mut quit).await;
         }
         rest(&mut quit).await;
     }
@@ -65,31 +65,31 @@ async fn rest(quit: &mut watch::Receiver<bool>) {
 }
 
 async fn fill(
-    place: &Place,
+    environment: &Environment,
     client: &Client,
-    random: &mut Random,
+    random: &mut Rng,
     added: &AtomicU64,
     quit: &mut watch::Receiver<bool>,
 ) -> Result<(), CallError> {
-    let queue = WorkQueue { schema: place.schema.clone() };
-    let (least, more) = if place.counted { WORK } else { SHOWN_WORK };
+    let queue = WorkQueue { schema: environment.schema.clone() };
+    let (least, more) = if environment.headless { WORK } else { SHOWN_WORK };
     while !*quit.borrow() {
         let pending = queue.depth(client).await?.pending;
         for _ in pending..DEEP {
             if *quit.borrow() {
                 break;
             }
-            let ends = match random.below(20) {
-                0 => Ends::Badly,
-                1 | 2 => Ends::Again,
-                _ => Ends::Well,
+            let ends = match random.u64(..20) {
+                0 => ItemEnd::Badly,
+                1 | 2 => ItemEnd::Again,
+                _ => ItemEnd::Well,
             };
-            let payload = Payload { milliseconds: least + random.below(more), ends };
-            queue.add(client, random.one(&KINDS), &payload).await?;
+            let payload = Payload { milliseconds: least + random.u64(..more), ends };
+            queue.add(client, random.choice(KINDS).unwrap_or_default(), &payload).await?;
             added.fetch_add(1, Ordering::SeqCst);
         }
-        if !place.counted {
-            forget(place, client).await?;
+        if !environment.headless {
+            delete_old(environment, client).await?;
         }
         rest(quit).await;
     }
@@ -97,9 +97,9 @@ async fn fill(
 }
 
 /// Removes what ended long ago: a demo may run for days.
-async fn forget(place: &Place, client: &Client) -> Result<(), CallError> {
+async fn delete_old(environment: &Environment, client: &Client) -> Result<(), CallError> {
     let old = "< clock_timestamp() - interval '10 minutes'";
-    let schema = place.schema.quoted();
+    let schema = environment.schema.quoted();
     let sql = format!(
         "DELETE FROM {schema}.task_queue WHERE status IN ('completed', 'failed') AND completed_at {old};
          DELETE FROM {SCHEMA}.queue_runs WHERE last {old}; DELETE FROM {SCHEMA}.queue_finishes WHERE at {old}"

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio_postgres::Client;
 
-use crate::random::Random;
 use crate::scenario::SCHEMA;
-use crate::workers::Orders;
+use crate::workers::WorkerConfig;
 use locktop_base::clock;
 use locktop_locks::redis_lock::{Guard, LockOptions, NotAcquired, RedisLocks};
 use pg_connect::connect::connect;
@@ -27,22 +27,22 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Works until it is dropped. The first of the servers stands alone.
 ///
 /// # Errors
-/// When its orders are none.
-pub(crate) async fn run(orders: &Orders, urls: &[String], term: u64, seed: u64) -> Result<(), String> {
-    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
-    let info = info.with_application_name(&orders.worker);
+/// When its configuration is not understood.
+pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed: u64) -> Result<(), String> {
+    let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
+    let info = info.with_application_name(&config.worker);
     let options =
-        LockOptions::term(Duration::from_millis(term)).named(orders.worker.as_str()).patience(TIMEOUT);
+        LockOptions::term(Duration::from_millis(term)).named(config.worker.as_str()).patience(TIMEOUT);
     let set = |name, urls: &[String]| {
         let locks = RedisLocks::connect(urls, options.clone()).map_err(|error| error.to_string())?;
         Ok::<_, String>(Set { name, locks })
     };
     let (one, five) = urls.split_at_checked(1).ok_or("there are no servers")?;
     let sets = [set("one", one)?, set("five", five)?];
-    let mut random = Random::new(seed ^ u64::from(orders.process.unsigned_abs()) << 32);
+    let mut random = Rng::with_seed(seed ^ u64::from(config.process.unsigned_abs()) << 32);
     loop {
         if let Ok(connection) = connect(&info).await {
-            let client = Someone { client: connection.client, name: orders.worker.clone(), term };
+            let client = LockClient { client: connection.client, name: config.worker.clone(), term };
             // An error is a lost server of the witnesses: then nothing is done.
             let _ = client.work(&sets, &mut random).await;
         }
@@ -56,7 +56,7 @@ struct Set {
     locks: RedisLocks,
 }
 
-struct Someone {
+struct LockClient {
     client: Client,
     name: String,
     term: u64,
@@ -68,17 +68,17 @@ fn number(every: u64) -> u64 {
     now.checked_div(every).unwrap_or_default()
 }
 
-impl Someone {
-    async fn work(&self, sets: &[Set; 2], random: &mut Random) -> Result<(), tokio_postgres::Error> {
+impl LockClient {
+    async fn work(&self, sets: &[Set; 2], random: &mut Rng) -> Result<(), tokio_postgres::Error> {
         loop {
             let [one, five] = sets;
-            let set = if random.below(3) == 0 { one } else { five };
-            match random.below(4) {
+            let set = if random.u64(..3) == 0 { one } else { five };
+            match random.u64(..4) {
                 0 => self.submit(set).await?,
                 1 => self.run_task(set).await?,
                 _ => self.use_resource(set, random).await?,
             }
-            tokio::time::sleep(Duration::from_millis(20 + random.below(150))).await;
+            tokio::time::sleep(Duration::from_millis(20 + random.u64(..150))).await;
         }
     }
 
@@ -115,11 +115,11 @@ impl Someone {
     }
 
     /// A resource for one at a time, which takes a while.
-    async fn use_resource(&self, set: &Set, random: &mut Random) -> Result<(), tokio_postgres::Error> {
+    async fn use_resource(&self, set: &Set, random: &mut Rng) -> Result<(), tokio_postgres::Error> {
         let Some((guard, hold)) = self.take(set, "resource", "lock:printer", QUEUE).await? else {
             return Ok(());
         };
-        let until = clock::since_boot() + Duration::from_millis(self.term / 6 + random.below(self.term));
+        let until = clock::since_boot() + Duration::from_millis(self.term / 6 + random.u64(..self.term));
         while guard.is_held() && clock::since_boot() < until {
             tokio::time::sleep(STEP).await;
             self.sign(&guard, hold).await?;

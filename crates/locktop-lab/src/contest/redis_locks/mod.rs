@@ -11,13 +11,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_postgres::{Client, Error};
 
-use super::Contest;
-use super::faults::Faults;
-use super::game::{Game, Place};
+use super::faults::FaultPlan;
 use super::runner::Runner;
-use super::tally::{Found, Tally, count, numbers};
+use super::tally::{ContestOutcome, Tally, count, numbers};
+use super::{Contest, Environment, RunningContest};
 use crate::scenario::SCHEMA;
-use crate::workers::{Part, TasksError};
+use crate::workers::{TasksError, WorkerRole};
 use servers::Servers;
 
 pub(super) const KEYS: [&str; 19] = [
@@ -59,35 +58,35 @@ const TABLES: &str =
          worker text, reason text, times bigint NOT NULL DEFAULT 1, PRIMARY KEY (worker, reason))";
 
 #[derive(Debug)]
-pub(super) struct RedisGame {
+pub(super) struct RedisContest {
     runner: Runner,
     servers: Servers,
 }
 
-impl RedisGame {
-    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
-        let servers = Servers::start(place).await?;
+impl RedisContest {
+    pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Self, TasksError> {
+        let servers = Servers::start(environment).await?;
         let tables = TABLES.replace('@', SCHEMA);
         client.batch_execute(&tables).await.map_err(TasksError::server("who held which lock"))?;
-        let faults = Faults {
+        let faults = FaultPlan {
             // Of the locks that somebody else is going to want.
-            victims: format!(
+            targets: format!(
                 "SELECT worker, n FROM {SCHEMA}.redis_holds WHERE outcome IS NULL AND kind <> 'submit' ORDER BY n DESC LIMIT 20"
             ),
             lost: Some(format!(
                 "SELECT nullif(EXISTS (SELECT FROM {SCHEMA}.redis_holds a JOIN {SCHEMA}.redis_holds b USING (lock)
                                         WHERE a.n = $1 AND b.n > a.n), false)"
             )),
-            gap: if place.counted { (600, 1_200) } else { (4_000, 5_000) },
-            ..Faults::default()
+            gap: if environment.headless { (600, 1_200) } else { (4_000, 5_000) },
+            ..FaultPlan::default()
         };
-        let term = if place.counted { TERM } else { SHOWN_TERM };
-        let part = Part::Redis { urls: servers.urls().to_vec(), term, seed: place.seed };
-        let runner = Runner::begin(place, "client", part, WORKERS, faults)?;
+        let term = if environment.headless { TERM } else { SHOWN_TERM };
+        let role = WorkerRole::Redis { urls: servers.urls().to_vec(), term, seed: environment.seed };
+        let runner = Runner::begin(environment, "client", role, WORKERS, faults)?;
         Ok(Self { runner, servers })
     }
 
-    async fn found(&self, client: &Client) -> Result<Found, Error> {
+    async fn found(&self, client: &Client) -> Result<ContestOutcome, Error> {
         let holds = format!(
             "SELECT count(*), count(*) FILTER (WHERE outcome = 'lost'), count(*) FILTER (WHERE kind = 'resource'),
                     count(*) FILTER (WHERE EXISTS (
@@ -108,7 +107,7 @@ impl RedisGame {
         let [taken, no_quorum] = numbers(client, &refusals).await?;
         let record = self.runner.record();
         let (processes, lost_workers) = self.runner.processes();
-        let (server_kills, server_freezes) = self.servers.record();
+        let (server_kills, server_freezes) = self.servers.counts();
         let numbers = [
             count(WORKERS),
             count(self.servers.urls().len()),
@@ -130,29 +129,29 @@ impl RedisGame {
             processes,
             lost_workers,
         ];
-        let complaint = self.runner.complaint();
-        Ok(Found::new(Tally::new(Contest::Redis.name(), &KEYS, numbers))
+        let first_error = self.runner.first_error();
+        Ok(ContestOutcome::new(Tally::new(Contest::Redis.as_str(), &KEYS, numbers))
             .zero(&[
                 ("overlaps", "locks held by two at one moment"),
                 ("double_submissions", "forms submitted once more"),
                 ("double_task_runs", "tasks run once more"),
             ])
-            .some("acquired", "no lock was had", complaint.as_deref())
-            .must_not(lost_workers > 0, complaint.unwrap_or_default()))
+            .some("acquired", "no lock was had", first_error.as_deref())
+            .must_not(lost_workers > 0, first_error.unwrap_or_default()))
     }
 }
 
-impl Game for RedisGame {
+impl RunningContest for RedisContest {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
         async {
             // Who holds something is to give it back to servers that are there.
-            self.servers.calm().await;
+            self.servers.stop_faults().await;
             self.runner.finish().await;
         }
         .boxed()
     }
 
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>> {
         self.found(client).boxed()
     }
 

@@ -5,44 +5,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::contest::game::Place;
-use crate::random::Random;
+use crate::contest::Environment;
 use crate::redis::{RedisServer, RedisServerError};
 
 const SERVERS: usize = 6;
 /// Mixed into the seed.
 const SALT: u64 = 0x7265_6469_7321;
 
-/// The servers, and who sees to it that they are not always there. Dropping it ends them.
+/// The servers, and the faults injected into them. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Servers {
     urls: Vec<String>,
     quit: watch::Sender<bool>,
-    mishaps: JoinHandle<Vec<RedisServer>>,
+    faults: JoinHandle<Vec<RedisServer>>,
     /// They are kept to the end: whoever looks at the numbers may look at them, too.
     left: Vec<RedisServer>,
-    record: Arc<Record>,
+    counts: Arc<FaultCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Record {
+struct FaultCounts {
     kills: AtomicU64,
     freezes: AtomicU64,
 }
 
 impl Servers {
-    pub(super) async fn start(place: &Place) -> Result<Self, RedisServerError> {
+    pub(super) async fn start(environment: &Environment) -> Result<Self, RedisServerError> {
         let servers = RedisServer::several(SERVERS).await?;
         let urls = servers.iter().map(RedisServer::url).collect();
         let (quit, told) = watch::channel(false);
-        let record = Arc::<Record>::default();
-        let gap = if place.counted { (800, 1_500) } else { (6_000, 8_000) };
-        let random = Random::new(place.seed ^ SALT);
-        let mishaps = tokio::spawn(inject_faults(servers, random, gap, told, Arc::clone(&record)));
-        Ok(Self { urls, quit, mishaps, left: Vec::new(), record })
+        let counts = Arc::<FaultCounts>::default();
+        let gap = if environment.headless { (800, 1_500) } else { (6_000, 8_000) };
+        let random = Rng::with_seed(environment.seed ^ SALT);
+        let faults = tokio::spawn(inject_faults(servers, random, gap, told, Arc::clone(&counts)));
+        Ok(Self { urls, quit, faults, left: Vec::new(), counts })
     }
 
     /// Where they are; the first one stands alone.
@@ -56,15 +56,15 @@ impl Servers {
     }
 
     /// How often one was killed, and how often one froze.
-    pub(super) fn record(&self) -> (u64, u64) {
-        (self.record.kills.load(Ordering::Relaxed), self.record.freezes.load(Ordering::Relaxed))
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.counts.kills.load(Ordering::Relaxed), self.counts.freezes.load(Ordering::Relaxed))
     }
 
     /// From now on all are there.
-    pub(super) async fn calm(&mut self) {
+    pub(super) async fn stop_faults(&mut self) {
         self.quit.send_replace(true);
         if self.left.is_empty()
-            && let Ok(servers) = (&mut self.mishaps).await
+            && let Ok(servers) = (&mut self.faults).await
         {
             self.left = servers;
         }
@@ -73,34 +73,34 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        self.mishaps.abort();
+        self.faults.abort();
     }
 }
 
 async fn inject_faults(
     mut servers: Vec<RedisServer>,
-    mut random: Random,
+    mut random: Rng,
     (least, more): (u64, u64),
     mut quit: watch::Receiver<bool>,
-    record: Arc<Record>,
+    counts: Arc<FaultCounts>,
 ) -> Vec<RedisServer> {
     loop {
-        let gap = Duration::from_millis(least + random.below(more));
+        let gap = Duration::from_millis(least + random.u64(..more));
         if tokio::time::timeout(gap, quit.wait_for(|quit| *quit)).await.is_ok() {
             return servers;
         }
-        let (which, lot) = (random.below(6), random.below(2));
-        let pause = Duration::from_millis(200 + random.below(1_300));
+        let (which, kind) = (random.u64(..6), random.u64(..2));
+        let pause = Duration::from_millis(200 + random.u64(..1_300));
         let Some(server) = usize::try_from(which).ok().and_then(|which| servers.get_mut(which)) else {
             continue;
         };
-        if lot == 0 {
+        if kind == 0 {
             server.freeze();
-            record.freezes.fetch_add(1, Ordering::Relaxed);
+            counts.freezes.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(pause).await;
             server.thaw();
         } else if server.kill_hard().await.is_ok() {
-            record.kills.fetch_add(1, Ordering::Relaxed);
+            counts.kills.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(pause).await;
             // One that does not come back now may the next time: the others go on without it.
             let _ = server.restart().await;

@@ -10,20 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio::task::JoinHandle;
 
 use self::script::End;
 use super::error::ScenarioError;
+use super::scratch::ScratchSchema;
 use super::session::Session;
-use super::stage::Stage;
-use crate::random::Random;
 
-/// How much traffic.
+/// How many sessions make traffic, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct TrafficOptions {
-    /// Number of sessions.
+    /// Sessions, each with a connection of its own.
     pub sessions: usize,
-    /// Determines what they do.
+    /// Determines which statements each session sends.
     pub seed: u64,
     /// Longest pause between two statements of a session.
     pub pause: Duration,
@@ -40,11 +40,11 @@ impl Default for TrafficOptions {
 
 /// Traffic that goes on until it is stopped or dropped.
 ///
-/// The server needs `max_prepared_transactions` of at least the number of sessions, and the stage's user must be a
+/// The server needs `max_prepared_transactions` of at least the number of sessions, and the user must be a
 /// superuser.
 #[derive(Debug)]
 pub struct Traffic {
-    stage: Stage,
+    scratch: ScratchSchema,
     shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -61,17 +61,17 @@ impl Traffic {
     ///
     /// # Errors
     /// When the server refuses a session or the tables.
-    pub async fn start(stage: &Stage, options: TrafficOptions) -> Result<Self, ScenarioError> {
-        stage.run(script::TABLES).await?;
-        let mut traffic = Self { stage: stage.clone(), shared: Arc::default(), tasks: Vec::new() };
-        let mut seeds = Random::new(options.seed);
+    pub async fn start(scratch: &ScratchSchema, options: TrafficOptions) -> Result<Self, ScenarioError> {
+        scratch.run(script::TABLES).await?;
+        let mut traffic = Self { scratch: scratch.clone(), shared: Arc::default(), tasks: Vec::new() };
+        let mut seeds = Rng::with_seed(options.seed);
         for number in 0..options.sessions {
-            let session = stage.session(&format!("traffic-{number}")).await?;
-            let mut random = Random::new(seeds.next());
+            let session = scratch.session(&format!("traffic-{number}")).await?;
+            let mut random = Rng::with_seed(seeds.u64(..));
             session.run(&script::settings(&mut random, options.reordered)).await?;
-            let player =
-                Player { session, random, pause: options.pause, shared: Arc::clone(&traffic.shared) };
-            traffic.tasks.push(tokio::spawn(player.play()));
+            let traffic_session =
+                TrafficSession { session, random, pause: options.pause, shared: Arc::clone(&traffic.shared) };
+            traffic.tasks.push(tokio::spawn(traffic_session.run()));
         }
         Ok(traffic)
     }
@@ -94,7 +94,7 @@ impl Traffic {
     /// When the server is gone or refuses.
     pub async fn stop(mut self) -> Result<(), ScenarioError> {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.stage.end(None).await?;
+        self.scratch.end(None).await?;
         for task in self.tasks.drain(..) {
             // A session that was ended in the middle of a statement is what was asked for.
             let _ = task.await;
@@ -103,10 +103,10 @@ impl Traffic {
             "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, '{}')",
             script::GID
         );
-        for gid in self.stage.texts(&gids).await? {
-            self.stage.run(&format!("ROLLBACK PREPARED '{gid}'")).await?;
+        for gid in self.scratch.texts(&gids).await? {
+            self.scratch.run(&format!("ROLLBACK PREPARED '{gid}'")).await?;
         }
-        self.stage.run(script::DROP_TABLES).await
+        self.scratch.run(script::DROP_TABLES).await
     }
 }
 
@@ -118,15 +118,15 @@ impl Drop for Traffic {
 }
 
 /// One session of the traffic.
-struct Player {
+struct TrafficSession {
     session: Session,
-    random: Random,
+    random: Rng,
     pause: Duration,
     shared: Arc<Shared>,
 }
 
-impl Player {
-    async fn play(mut self) {
+impl TrafficSession {
+    async fn run(mut self) {
         let mut number = 0_u64;
         while !self.shared.stop.load(Ordering::Relaxed) {
             number += 1;
@@ -144,7 +144,7 @@ impl Player {
 
     async fn transaction(&mut self, gid: &str) -> Result<(), ScenarioError> {
         self.session.run("BEGIN").await?;
-        for _ in 0..=self.random.below(5) {
+        for _ in 0..=self.random.u64(..5) {
             let statement = script::statement(&mut self.random);
             self.session.run(&statement).await?;
             self.think().await;
@@ -162,6 +162,6 @@ impl Player {
 
     async fn think(&mut self) {
         let longest = u64::try_from(self.pause.as_micros()).unwrap_or(u64::MAX);
-        tokio::time::sleep(Duration::from_micros(self.random.below(longest.saturating_add(1)))).await;
+        tokio::time::sleep(Duration::from_micros(self.random.u64(..longest.saturating_add(1)))).await;
     }
 }

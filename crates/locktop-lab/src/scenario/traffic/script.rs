@@ -1,6 +1,6 @@
 //! What a session of the traffic may do.
 
-use crate::random::Random;
+use fastrand::Rng;
 
 /// How the gids of the traffic's prepared transactions begin.
 pub(super) const GID: &str = "locktop_demo_traffic_";
@@ -18,7 +18,7 @@ pub(super) const TABLES: &str = "
     INSERT INTO traffic_scan SELECT id, repeat('x', 500) FROM generate_series(1, 60) id;
     ANALYZE traffic_scan";
 
-/// Removes them.
+/// Removes what [`TABLES`] makes.
 pub(super) const DROP_TABLES: &str = "DROP TABLE IF EXISTS traffic_1, traffic_2, traffic_3, traffic_scan";
 
 const TABLE: [&str; 3] = ["traffic_1", "traffic_2", "traffic_3"];
@@ -41,9 +41,9 @@ const ADVISORY: [&str; 4] =
 
 /// The settings of one session: no wait is without end, and each has its own idea of when to look for a deadlock, since
 /// that is when the server changes the order of a queue.
-pub(super) fn settings(random: &mut Random, reordered: bool) -> String {
-    let lock = random.one(&[150, 400, 1_000, 3_000]);
-    let deadlock = if reordered { random.one(&[10, 40, 120, 1_000]) } else { 1_000 };
+pub(super) fn settings(random: &mut Rng, reordered: bool) -> String {
+    let lock = random.choice([150, 400, 1_000, 3_000]).unwrap_or_default();
+    let deadlock = if reordered { random.choice([10, 40, 120, 1_000]).unwrap_or_default() } else { 1_000 };
     format!(
         "SET lock_timeout = {lock}; SET deadlock_timeout = {deadlock}; SET parallel_setup_cost = 0;
          SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 2"
@@ -51,14 +51,18 @@ pub(super) fn settings(random: &mut Random, reordered: bool) -> String {
 }
 
 /// One statement inside a transaction. A later one on the same table is an upgrade, if it is stronger.
-pub(super) fn statement(random: &mut Random) -> String {
-    let (table, row, key) = (random.one(&TABLE), 1 + random.below(4), 1 + random.below(3));
-    match random.below(20) {
-        0..=4 => format!("LOCK TABLE {table} IN {} MODE", random.one(&MODES)),
+pub(super) fn statement(random: &mut Rng) -> String {
+    let (table, row, key) =
+        (random.choice(TABLE).unwrap_or_default(), 1 + random.u64(..4), 1 + random.u64(..3));
+    match random.u64(..20) {
+        0..=4 => format!("LOCK TABLE {table} IN {} MODE", random.choice(MODES).unwrap_or_default()),
         5..=8 => format!("UPDATE {table} SET n = n + 1 WHERE id = {row}"),
-        9..=11 => format!("SELECT n FROM {table} WHERE id = {row} FOR {}", random.one(&STRENGTHS)),
-        12..=15 => format!("SELECT {}({key})", random.one(&ADVISORY)),
-        16 => format!("SELECT {}({key}, {row})", random.one(&ADVISORY)),
+        9..=11 => format!(
+            "SELECT n FROM {table} WHERE id = {row} FOR {}",
+            random.choice(STRENGTHS).unwrap_or_default()
+        ),
+        12..=15 => format!("SELECT {}({key})", random.choice(ADVISORY).unwrap_or_default()),
+        16 => format!("SELECT {}({key}, {row})", random.choice(ADVISORY).unwrap_or_default()),
         17 => format!("SELECT count(*) FROM {table}"),
         18 => "LOCK TABLE traffic_scan IN SHARE UPDATE EXCLUSIVE MODE".to_owned(),
         _ => "SELECT count(*) FROM traffic_scan WHERE pg_sleep(0.002) IS NOT NULL".to_owned(),
@@ -67,15 +71,15 @@ pub(super) fn statement(random: &mut Random) -> String {
 
 /// How a transaction ends.
 pub(super) enum End {
-    /// With this statement.
+    /// It ends with this statement.
     Now(&'static str),
     /// It is prepared, and a while later ended with this statement and its gid.
     InTwoPhases(&'static str),
 }
 
-/// Chooses.
-pub(super) fn end(random: &mut Random) -> End {
-    match random.below(20) {
+/// Chooses how a transaction ends: one in five in two phases.
+pub(super) fn end(random: &mut Rng) -> End {
+    match random.u64(..20) {
         0..=2 => End::InTwoPhases("COMMIT PREPARED"),
         3 => End::InTwoPhases("ROLLBACK PREPARED"),
         4..=6 => End::Now("ROLLBACK"),

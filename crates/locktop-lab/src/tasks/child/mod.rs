@@ -1,9 +1,9 @@
 //! A worker process of the demo: `locktop demo-worker NAME`, started by a demo and by nobody else. What to do is the first line of its
 //! standard input; it ends when that does, so that a demo which is killed leaves none behind.
 
-mod labor;
-mod own;
-mod printed;
+mod recipe;
+mod simulated_work;
+mod worker;
 
 use std::io::{BufRead, Read};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use crate::contest::leases::child as leases;
 use crate::contest::queue::child as queue;
 use crate::contest::redis_locks::child as redis_locks;
-use crate::workers::{Orders, Part};
+use crate::workers::{WorkerConfig, WorkerRole};
 
 /// Longest that it goes on after its standard input has ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
@@ -23,7 +23,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 /// # Errors
 /// When nobody says what to do, or the server lets it do nothing.
 pub async fn run() -> Result<(), String> {
-    let (told, orders) = oneshot::channel();
+    let (told, config) = oneshot::channel();
     let (ended, quit) = watch::channel(false);
     // A thread of its own: reading may block for as long as the demo lives.
     std::thread::spawn(move || {
@@ -37,20 +37,20 @@ pub async fn run() -> Result<(), String> {
         std::thread::sleep(SHUTDOWN_TIMEOUT);
         std::process::exit(0);
     });
-    let line = orders.await.unwrap_or_default();
-    let orders: Orders = serde_json::from_str(&line).map_err(|_| {
+    let line = config.await.unwrap_or_default();
+    let config: WorkerConfig = serde_json::from_str(&line).map_err(|_| {
         "\"locktop demo-worker\" is a part of \"locktop demo\", which starts it and tells it what to do"
             .to_owned()
     })?;
-    match &orders.part {
-        Part::Tasks if orders.recipe => Box::pin(printed::run(&orders, quit)).await,
-        Part::Tasks => own::run(&orders, quit).await,
-        Part::Leases { leases, term, seed } => {
-            until(quit, Box::pin(leases::run(&orders, *leases, *term, *seed))).await
+    match &config.role {
+        WorkerRole::Tasks if config.recipe => Box::pin(recipe::run(&config, quit)).await,
+        WorkerRole::Tasks => worker::run(&config, quit).await,
+        WorkerRole::Leases { leases, term, seed } => {
+            until(quit, Box::pin(leases::run(&config, *leases, *term, *seed))).await
         }
-        Part::Queue => queue::run(&orders, quit).await,
-        Part::Redis { urls, term, seed } => {
-            until(quit, Box::pin(redis_locks::run(&orders, urls, *term, *seed))).await
+        WorkerRole::Queue => queue::run(&config, quit).await,
+        WorkerRole::Redis { urls, term, seed } => {
+            until(quit, Box::pin(redis_locks::run(&config, urls, *term, *seed))).await
         }
     }
 }

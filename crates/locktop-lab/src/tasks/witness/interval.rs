@@ -10,10 +10,10 @@
 //!
 //! One thing is no double run. A worker that sleeps past every timeout loses its task, and cannot know that before it looks;
 //! a sign that was due when it woke is given before it has looked. So a span after the last waking that holds at most one
-//! sign, and the end of the work, is an afterglow: where only such a span is in common, the run is counted as woken. A second
+//! sign, and the end of the work, follows a wake: where only such a span is in common, the run is counted as woken. A second
 //! sign is work that went on, and counts as any other. A sign is given every [`super::TICK`].
 
-use crate::contest::{Moment, Stop};
+use crate::contest::{EpochMicros, PauseInterval};
 
 /// One piece of work, as its worker witnessed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,96 +21,96 @@ pub(in crate::tasks) struct Run {
     pub(in crate::tasks) task: i32,
     /// The number of the process, of all that the demo started. (A process id may come again.)
     pub(in crate::tasks) process: i32,
-    pub(in crate::tasks) began: Moment,
+    pub(in crate::tasks) began: EpochMicros,
     /// The last sign but one.
-    pub(in crate::tasks) before_last: Option<Moment>,
+    pub(in crate::tasks) before_last: Option<EpochMicros>,
     /// The last sign; the beginning is the first.
-    pub(in crate::tasks) last: Moment,
+    pub(in crate::tasks) last: EpochMicros,
     /// When it stopped working, if it came to say so.
-    pub(in crate::tasks) ended: Option<Moment>,
+    pub(in crate::tasks) ended: Option<EpochMicros>,
 }
 
 /// How two runs of one task stand to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::tasks) enum Meeting {
+pub(in crate::tasks) enum Overlap {
     /// They were never at work together.
     Apart,
-    /// Only in an afterglow.
+    /// Only in what one of them did right after it was resumed.
     Woken,
-    /// They were.
+    /// Both were at work, and not only in what follows a pause.
     Double,
 }
 
 /// A part of a run in which it was at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
-    from: Moment,
-    to: Moment,
-    afterglow: bool,
+    from: EpochMicros,
+    to: EpochMicros,
+    after_wake: bool,
 }
 
 impl Span {
-    fn meets(&self, other: &Self) -> bool {
+    fn overlaps(&self, other: &Self) -> bool {
         self.from < other.to && other.from < self.to
     }
 }
 
 impl Run {
-    fn end(&self) -> Moment {
+    fn end(&self) -> EpochMicros {
         self.ended.unwrap_or(self.last).max(self.last)
     }
 
     /// The spans, in order. `stops` may be of any process, in order of time.
-    fn spans(&self, stops: &[Stop]) -> Vec<Span> {
+    fn spans(&self, stops: &[PauseInterval]) -> Vec<Span> {
         let (mut from, end) = (self.began, self.end());
         let mut woken = false;
         let mut spans = Vec::new();
         for stop in stops.iter().filter(|stop| stop.process == self.process) {
-            let to = stop.to.unwrap_or(Moment::MAX);
+            let to = stop.to.unwrap_or(EpochMicros::MAX);
             if to <= from || stop.from >= end {
                 continue;
             }
             if stop.from > from {
-                spans.push(Span { from, to: stop.from, afterglow: false });
+                spans.push(Span { from, to: stop.from, after_wake: false });
             }
             (from, woken) = (to, true);
         }
         if from < end || !woken {
-            let afterglow = woken && self.before_last.is_none_or(|sign| sign < from);
-            spans.push(Span { from, to: end, afterglow });
+            let after_wake = woken && self.before_last.is_none_or(|sign| sign < from);
+            spans.push(Span { from, to: end, after_wake });
         }
         spans
     }
 }
 
-fn meeting(one: &[Span], other: &[Span]) -> Meeting {
-    let mut found = Meeting::Apart;
+fn overlap(one: &[Span], other: &[Span]) -> Overlap {
+    let mut found = Overlap::Apart;
     for a in one {
-        for b in other.iter().filter(|b| a.meets(b)) {
-            if !a.afterglow && !b.afterglow {
-                return Meeting::Double;
+        for b in other.iter().filter(|b| a.overlaps(b)) {
+            if !a.after_wake && !b.after_wake {
+                return Overlap::Double;
             }
-            found = Meeting::Woken;
+            found = Overlap::Woken;
         }
     }
     found
 }
 
 /// The pairs of runs of one task that were at work together, as indices into `runs`.
-pub(in crate::tasks) fn meetings(runs: &[Run], stops: &[Stop]) -> Vec<(usize, usize, Meeting)> {
+pub(in crate::tasks) fn overlaps(runs: &[Run], stops: &[PauseInterval]) -> Vec<(usize, usize, Overlap)> {
     let mut stops = stops.to_vec();
     stops.sort_by_key(|stop| stop.from);
     let mut order: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     order.sort_by_key(|(_, run)| (run.task, run.began));
     let mut found = Vec::new();
-    for (place, (first, run)) in order.iter().enumerate() {
-        let later = order.iter().skip(place + 1);
+    for (index, (first, run)) in order.iter().enumerate() {
+        let later = order.iter().skip(index + 1);
         // Of those that begin after it, the ones that begin before its end.
         let near = later.take_while(|(_, other)| other.task == run.task && other.began < run.end());
         let spans = run.spans(&stops);
         for (second, other) in near {
-            match meeting(&spans, &other.spans(&stops)) {
-                Meeting::Apart => {}
+            match overlap(&spans, &other.spans(&stops)) {
+                Overlap::Apart => {}
                 met => found.push((*first, *second, met)),
             }
         }
@@ -124,29 +124,29 @@ mod tests {
 
     use super::*;
 
-    fn run(process: i32, began: Moment, last: Moment) -> Run {
+    fn run(process: i32, began: EpochMicros, last: EpochMicros) -> Run {
         Run { task: 1, process, began, before_last: None, last, ended: None }
     }
 
-    fn met(runs: &[Run], stops: &[Stop]) -> Vec<Meeting> {
-        meetings(runs, stops).into_iter().map(|(_, _, met)| met).collect()
+    fn met(runs: &[Run], stops: &[PauseInterval]) -> Vec<Overlap> {
+        overlaps(runs, stops).into_iter().map(|(_, _, met)| met).collect()
     }
 
-    fn stop(process: i32, from: Moment, to: Moment) -> Stop {
-        Stop { process, work: 0, from, to: Some(to) }
+    fn stop(process: i32, from: EpochMicros, to: EpochMicros) -> PauseInterval {
+        PauseInterval { process, work: 0, from, to: Some(to) }
     }
 
     #[test]
     fn one_after_the_other_is_no_double_run() {
         assert_eq!(met(&[run(1, 0, 10), run(2, 10, 20), run(3, 21, 21)], &[]), []);
-        assert_eq!(met(&[run(1, 0, 10), run(1, 0, 10)], &[]), [Meeting::Double], "also in one process");
+        assert_eq!(met(&[run(1, 0, 10), run(1, 0, 10)], &[]), [Overlap::Double], "also in one process");
     }
 
     #[test]
     fn two_at_a_time_are_one() {
-        assert_eq!(met(&[run(1, 0, 10), run(2, 9, 20)], &[]), [Meeting::Double]);
-        assert_eq!(met(&[run(2, 9, 20), run(1, 0, 10)], &[]), [Meeting::Double], "in any order");
-        assert_eq!(met(&[run(1, 0, 100), run(2, 50, 50)], &[]), [Meeting::Double], "one that only began");
+        assert_eq!(met(&[run(1, 0, 10), run(2, 9, 20)], &[]), [Overlap::Double]);
+        assert_eq!(met(&[run(2, 9, 20), run(1, 0, 10)], &[]), [Overlap::Double], "in any order");
+        assert_eq!(met(&[run(1, 0, 100), run(2, 50, 50)], &[]), [Overlap::Double], "one that only began");
         let other_task = Run { task: 2, ..run(2, 0, 10) };
         assert_eq!(met(&[run(1, 0, 10), other_task], &[]), []);
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_end_counts_as_work() {
         let ended = Run { ended: Some(30), ..run(1, 0, 10) };
-        assert_eq!(met(&[ended, run(2, 20, 40)], &[]), [Meeting::Double]);
+        assert_eq!(met(&[ended, run(2, 20, 40)], &[]), [Overlap::Double]);
     }
 
     #[test]
@@ -167,8 +167,8 @@ mod tests {
         // Stopped from 10 to 100; somebody else has the task from 40 to 60; it wakes, and stops for good.
         let slept = Run { before_last: Some(9), ended: Some(101), ..run(1, 0, 100) };
         assert_eq!(met(&[slept, run(2, 40, 60)], &[stop(1, 10, 100)]), []);
-        assert_eq!(met(&[slept, run(2, 40, 60)], &[]), [Meeting::Double], "nobody stopped it");
-        assert_eq!(met(&[slept, run(2, 40, 60)], &[stop(3, 10, 100)]), [Meeting::Double], "another was");
+        assert_eq!(met(&[slept, run(2, 40, 60)], &[]), [Overlap::Double], "nobody stopped it");
+        assert_eq!(met(&[slept, run(2, 40, 60)], &[stop(3, 10, 100)]), [Overlap::Double], "another was");
     }
 
     #[test]
@@ -176,11 +176,11 @@ mod tests {
         let stops = [stop(1, 10, 100)];
         let other = run(2, 40, 160);
         let one_sign = Run { before_last: Some(9), ended: Some(105), ..run(1, 0, 102) };
-        assert_eq!(met(&[one_sign, other], &stops), [Meeting::Woken]);
+        assert_eq!(met(&[one_sign, other], &stops), [Overlap::Woken]);
         let no_sign = Run { before_last: Some(8), ended: Some(105), ..run(1, 0, 9) };
-        assert_eq!(met(&[no_sign, other], &stops), [Meeting::Woken]);
+        assert_eq!(met(&[no_sign, other], &stops), [Overlap::Woken]);
         let two_signs = Run { before_last: Some(102), ended: Some(155), ..run(1, 0, 152) };
-        assert_eq!(met(&[two_signs, other], &stops), [Meeting::Double], "it went on");
+        assert_eq!(met(&[two_signs, other], &stops), [Overlap::Double], "it went on");
     }
 
     #[test]
@@ -188,28 +188,32 @@ mod tests {
         // Woken at 20, at work until 30, stopped again until 50: what it did between was no mere sign.
         let twice = Run { before_last: Some(29), ended: Some(51), ..run(1, 0, 50) };
         let stops = [stop(1, 30, 50), stop(1, 10, 20)];
-        assert_eq!(met(&[twice, run(2, 22, 28)], &stops), [Meeting::Double]);
+        assert_eq!(met(&[twice, run(2, 22, 28)], &stops), [Overlap::Double]);
         assert_eq!(met(&[twice, run(2, 35, 45)], &stops), []);
-        assert_eq!(met(&[twice, run(2, 35, 60)], &stops), [Meeting::Woken]);
+        assert_eq!(met(&[twice, run(2, 35, 60)], &stops), [Overlap::Woken]);
         // Before it was stopped.
-        assert_eq!(met(&[twice, run(2, 5, 9)], &stops), [Meeting::Double]);
+        assert_eq!(met(&[twice, run(2, 5, 9)], &stops), [Overlap::Double]);
     }
 
     #[test]
     fn a_statement_that_the_server_read_late_is_no_work() {
         // Sent before it was stopped at 10, read at 15.
         let late = Run { before_last: Some(5), ..run(1, 0, 15) };
-        assert_eq!(met(&[late, run(2, 12, 20)], &[Stop { process: 1, work: 0, from: 10, to: None }]), []);
+        assert_eq!(
+            met(&[late, run(2, 12, 20)], &[PauseInterval { process: 1, work: 0, from: 10, to: None }]),
+            []
+        );
         // Its beginning was read late: it begins when it wakes.
         let begun = Run { ended: Some(105), ..run(1, 15, 15) };
         assert_eq!(met(&[begun, run(2, 40, 60)], &[stop(1, 10, 100)]), []);
-        assert_eq!(met(&[begun, run(2, 40, 160)], &[stop(1, 10, 100)]), [Meeting::Woken]);
+        assert_eq!(met(&[begun, run(2, 40, 160)], &[stop(1, 10, 100)]), [Overlap::Woken]);
     }
 
-    /// The tenths of a moment at which a run is at work, and whether each is in an afterglow, by looking at each.
-    fn at_work(run: &Run, stops: &[Stop]) -> Vec<(i64, bool)> {
-        let mine: Vec<&Stop> = stops.iter().filter(|stop| stop.process == run.process).collect();
-        let inside = |stop: &Stop, at: i64| at > stop.from * 10 && at < stop.to.unwrap_or(i64::MAX / 10) * 10;
+    /// The tenths of a moment at which a run is at work, and whether each follows a wake, by looking at each.
+    fn at_work(run: &Run, stops: &[PauseInterval]) -> Vec<(i64, bool)> {
+        let mine: Vec<&PauseInterval> = stops.iter().filter(|stop| stop.process == run.process).collect();
+        let inside =
+            |stop: &PauseInterval, at: i64| at > stop.from * 10 && at < stop.to.unwrap_or(i64::MAX / 10) * 10;
         (run.began * 10 + 5..run.end() * 10)
             .step_by(10)
             .filter(|at| !mine.iter().any(|stop| inside(stop, *at)))
@@ -235,7 +239,7 @@ mod tests {
     }
 
     /// Stops of one process do not overlap: it is woken before it is stopped again.
-    fn some_stops() -> impl Strategy<Value = Vec<Stop>> {
+    fn some_stops() -> impl Strategy<Value = Vec<PauseInterval>> {
         let gaps = prop::collection::vec((1..15_i64, 1..15_i64), 0..4);
         prop::collection::vec(gaps, 3).prop_map(|processes| {
             let mut stops = Vec::new();
@@ -253,7 +257,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_what_looking_at_every_moment_says(runs in prop::collection::vec(a_run(), 0..8), stops in some_stops()) {
-            let found = meetings(&runs, &stops);
+            let found = overlaps(&runs, &stops);
             for (i, a) in runs.iter().enumerate() {
                 for (j, b) in runs.iter().enumerate().skip(i + 1) {
                     let (left, right) = (at_work(a, &stops), at_work(b, &stops));
@@ -263,12 +267,12 @@ mod tests {
                         right.iter().find(|(other, _)| other == at).map(|(_, other)| *glow || *other)
                     }).collect();
                     let expected = match () {
-                        () if common.contains(&false) => Meeting::Double,
-                        () if common.contains(&true) => Meeting::Woken,
-                        () => Meeting::Apart,
+                        () if common.contains(&false) => Overlap::Double,
+                        () if common.contains(&true) => Overlap::Woken,
+                        () => Overlap::Apart,
                     };
                     let got = found.iter().find(|(x, y, _)| (*x, *y) == (i, j) || (*x, *y) == (j, i));
-                    prop_assert_eq!(got.map_or(Meeting::Apart, |(_, _, met)| *met), expected, "{:?} {:?} {:?}", a, b, stops);
+                    prop_assert_eq!(got.map_or(Overlap::Apart, |(_, _, met)| *met), expected, "{:?} {:?} {:?}", a, b, stops);
                 }
             }
         }

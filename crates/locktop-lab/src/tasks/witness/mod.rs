@@ -2,11 +2,11 @@
 //! before, during and after the work. The log of executions cannot tell: a recovery closes a row there while the work
 //! goes on, and then no two rows ever overlap.
 
-mod evidence;
 mod interval;
+mod log;
 mod record;
 
-pub(super) use evidence::{ACCEPTED, Evidence, REFUSED, Verdict};
+pub(super) use log::{ACCEPTED, REFUSED, WitnessCounts, WitnessLog};
 pub(super) use record::{Record, Witness};
 
 use std::time::Duration;

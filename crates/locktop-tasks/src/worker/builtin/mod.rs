@@ -66,7 +66,7 @@ impl Builtin {
     /// The types that it knows and may do.
     #[must_use]
     pub fn types(&self) -> Types {
-        Types::only(Kind::ALL.into_iter().filter(|kind| self.may(*kind)).map(Kind::name))
+        Types::only(Kind::ALL.iter().copied().filter(|kind| self.may(*kind)).map(Kind::as_str))
     }
 
     fn may(&self, kind: Kind) -> bool {
@@ -80,7 +80,7 @@ impl Builtin {
     fn read(&self, job: &Job) -> Result<Payload, String> {
         let kind = payload::kind(job)?;
         if !self.may(kind) {
-            let name = kind.name();
+            let name = kind.as_str();
             return Err(format!("the type \"{name}\" is not allowed here: {}", kind.allowed_by()));
         }
         Payload::read(kind, job)

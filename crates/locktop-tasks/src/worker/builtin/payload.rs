@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use postgres_protocol::escape::escape_literal;
 use serde_json::{Map, Value};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::command::Program;
 use super::fields::{filled, seconds};
@@ -17,7 +18,8 @@ const LONGEST_CHANNEL: usize = 63;
 const LONGEST_NOTE: usize = 7999;
 
 /// The types that are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Kind {
     Sleep,
     Sql,
@@ -27,16 +29,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 5] = [Self::Sleep, Self::Sql, Self::Notify, Self::Http, Self::Command];
+    pub(super) const ALL: &'static [Self] = Self::VARIANTS;
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Sleep => "sleep",
-            Self::Sql => "sql",
-            Self::Notify => "notify",
-            Self::Http => "http",
-            Self::Command => "command",
-        }
+    pub(super) fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// What to do where it is not allowed.
@@ -82,7 +78,7 @@ pub(super) struct Payload {
 /// What kind a job is of. The error is for its row.
 pub(super) fn kind(job: &Job) -> Result<Kind, String> {
     let name = job.kind.as_str();
-    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+    if let Ok(kind) = name.parse() {
         return Ok(kind);
     }
     let name = text::fit(&text::one_line(name), 60).into_owned();
@@ -90,7 +86,7 @@ pub(super) fn kind(job: &Job) -> Result<Kind, String> {
         Source::Tasks => "task type",
         Source::Queue => "item's name",
     };
-    let known = Kind::ALL.map(Kind::name).join(", ");
+    let known = Kind::ALL.iter().copied().map(Kind::as_str).collect::<Vec<_>>().join(", ");
     Err(format!("the {what} \"{name}\" is not known: this worker knows {known}"))
 }
 
@@ -101,7 +97,7 @@ impl Payload {
             Source::Tasks => "a task of type",
             Source::Queue => "an item named",
         };
-        let (name, example) = (kind.name(), kind.example());
+        let (name, example) = (kind.as_str(), kind.example());
         let wrong = |what: &str| format!("the payload of {of} \"{name}\" {what}; such as {example}");
         let Some(payload) = &job.payload else { return Err(wrong("is missing")) };
         let payload: Value =

@@ -2,12 +2,12 @@
 
 use tokio_postgres::Client;
 
-use super::interval::{Meeting, Run, meetings};
-use crate::contest::Stop;
+use super::interval::{Overlap, Run, overlaps};
+use crate::contest::PauseInterval;
 use crate::scenario::SCHEMA;
 
 /// All that was witnessed.
-pub(in crate::tasks) struct Evidence {
+pub(in crate::tasks) struct WitnessLog {
     runs: Vec<Run>,
     names: Vec<(i64, String)>,
     refused: u64,
@@ -16,7 +16,7 @@ pub(in crate::tasks) struct Evidence {
 
 /// What follows from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::tasks) struct Verdict {
+pub(in crate::tasks) struct WitnessCounts {
     pub(in crate::tasks) runs: u64,
     pub(in crate::tasks) double_runs: u64,
     pub(in crate::tasks) woken_runs: u64,
@@ -30,7 +30,7 @@ pub(in crate::tasks) struct Verdict {
 pub(in crate::tasks) const REFUSED: &str = "refused";
 pub(in crate::tasks) const ACCEPTED: &str = "accepted";
 
-impl Evidence {
+impl WitnessLog {
     pub(in crate::tasks) async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
         let moment = |column: &str| format!("(extract(epoch FROM {column}) * 1000000)::bigint");
         let columns = ["began", "before_last", "last", "ended"].map(moment).join(", ");
@@ -55,27 +55,27 @@ impl Evidence {
         Ok(found)
     }
 
-    /// Weighs it, knowing who was stopped when.
-    pub(in crate::tasks) fn weigh(&self, stops: &[Stop]) -> Verdict {
-        let mut verdict = Verdict {
+    /// Counts, knowing who was stopped when.
+    pub(in crate::tasks) fn counts(&self, stops: &[PauseInterval]) -> WitnessCounts {
+        let mut counts = WitnessCounts {
             runs: u64::try_from(self.runs.len()).unwrap_or(u64::MAX),
             finishes_refused: self.refused,
             finishes_accepted: self.accepted,
-            ..Verdict::default()
+            ..WitnessCounts::default()
         };
-        for (first, second, met) in meetings(&self.runs, stops) {
+        for (first, second, met) in overlaps(&self.runs, stops) {
             match met {
-                Meeting::Double => {
-                    verdict.double_runs += 1;
-                    if verdict.example.is_none() {
-                        verdict.example = self.words(first, second);
+                Overlap::Double => {
+                    counts.double_runs += 1;
+                    if counts.example.is_none() {
+                        counts.example = self.words(first, second);
                     }
                 }
-                Meeting::Woken => verdict.woken_runs += 1,
-                Meeting::Apart => {}
+                Overlap::Woken => counts.woken_runs += 1,
+                Overlap::Apart => {}
             }
         }
-        verdict
+        counts
     }
 
     fn words(&self, first: usize, second: usize) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Where scenarios play: a schema of their own on some server, and the connection that sees to it.
+//! The schema that scenarios are made in, on some server, and the connection that sees to it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,9 +20,9 @@ const MARK: &str = "made by locktop demo, which removes it";
 const POLL: Duration = Duration::from_millis(4);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server with the schema in it. Clones are the same stage.
+/// A server with the schema in it. Clones are the same schema.
 #[derive(Debug, Clone)]
-pub struct Stage {
+pub struct ScratchSchema {
     inner: Arc<Inner>,
 }
 
@@ -31,36 +31,36 @@ struct Inner {
     info: ConnInfo,
     control: Client,
     /// Every session that was opened and is not known to have ended.
-    roster: Arc<Mutex<Vec<Identity>>>,
+    sessions: Arc<Mutex<Vec<Identity>>>,
 }
 
-impl Stage {
+impl ScratchSchema {
     /// Connects and makes the schema, if it is not there.
     ///
     /// # Errors
     /// When the server cannot be reached, does not let us make a schema, or has one of that name which is not ours.
     pub async fn open(info: &ConnInfo) -> Result<Self, ScenarioError> {
-        Self::with_roster(info, Arc::default()).await
+        Self::connect(info, Arc::default()).await
     }
 
-    /// The same stage over a new connection, for when the old one was lost or belongs to another runtime. It still knows
+    /// The same schema over a new connection, for when the old one was lost or belongs to another runtime. It still knows
     /// every session that was opened.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub async fn reopen(&self) -> Result<Self, ScenarioError> {
-        Self::with_roster(&self.inner.info, Arc::clone(&self.inner.roster)).await
+        Self::connect(&self.inner.info, Arc::clone(&self.inner.sessions)).await
     }
 
-    async fn with_roster(info: &ConnInfo, roster: Arc<Mutex<Vec<Identity>>>) -> Result<Self, ScenarioError> {
+    async fn connect(info: &ConnInfo, sessions: Arc<Mutex<Vec<Identity>>>) -> Result<Self, ScenarioError> {
         let control = connect(&info.clone().with_application_name("locktop demo")).await?.client;
-        let stage = Self { inner: Arc::new(Inner { info: info.clone(), control, roster }) };
-        stage.make_schema().await?;
-        Ok(stage)
+        let scratch = Self { inner: Arc::new(Inner { info: info.clone(), control, sessions }) };
+        scratch.make_schema().await?;
+        Ok(scratch)
     }
 
     async fn make_schema(&self) -> Result<(), ScenarioError> {
-        // The advisory lock keeps two stages from making it at once. Its key is the schema's name, and it is held for
+        // The advisory lock keeps two demos from making it at once. Its key is the schema's name, and it is held for
         // the length of these statements.
         let make = format!(
             "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{SCHEMA}'), 0);
@@ -85,15 +85,15 @@ impl Stage {
 
     /// Opens a session under an application name.
     pub(super) async fn session(&self, name: &str) -> Result<Session, ScenarioError> {
-        self.enroll(self.inner.info.clone().with_application_name(name)).await
+        self.open_session(self.inner.info.clone().with_application_name(name)).await
     }
 
     /// Opens a session in another database.
     pub(super) async fn session_in(&self, database: &str, name: &str) -> Result<Session, ScenarioError> {
-        self.enroll(self.inner.info.clone().with_dbname(database).with_application_name(name)).await
+        self.open_session(self.inner.info.clone().with_dbname(database).with_application_name(name)).await
     }
 
-    /// Runs statements on the stage's own connection.
+    /// Runs statements on the schema's own connection.
     pub(super) async fn run(&self, statements: &str) -> Result<(), ScenarioError> {
         self.inner.control.batch_execute(statements).await.map_err(ScenarioError::statement(statements))
     }
@@ -148,15 +148,15 @@ impl Stage {
     }
 
     /// Opens a session and notes it, so that it can be ended.
-    async fn enroll(&self, info: ConnInfo) -> Result<Session, ScenarioError> {
+    async fn open_session(&self, info: ConnInfo) -> Result<Session, ScenarioError> {
         let (session, identity) = Session::open(info, SCHEMA).await?;
-        self.roster().push(identity);
+        self.sessions().push(identity);
         Ok(session)
     }
 
     /// Cancels the query of a session.
     pub(super) async fn cancel(&self, pid: i32) -> Result<(), ScenarioError> {
-        let identity = self.roster().iter().find(|identity| identity.pid == pid).cloned();
+        let identity = self.sessions().iter().find(|identity| identity.pid == pid).cloned();
         let Some(Identity { pid, start }) = identity else { return Ok(()) };
         let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
                       WHERE pid = $1 AND backend_start::text = $2";
@@ -168,7 +168,7 @@ impl Stage {
     pub(super) async fn end(&self, pids: Option<&[i32]>) -> Result<(), ScenarioError> {
         let meant = |identity: &Identity| pids.is_none_or(|pids| pids.contains(&identity.pid));
         let (pids, starts): (Vec<_>, Vec<_>) = self
-            .roster()
+            .sessions()
             .iter()
             .filter(|identity| meant(identity))
             .map(|identity| (identity.pid, identity.start.clone()))
@@ -189,11 +189,11 @@ impl Stage {
             }
             tokio::time::sleep(POLL).await;
         }
-        self.roster().retain(|identity| !pids.contains(&identity.pid));
+        self.sessions().retain(|identity| !pids.contains(&identity.pid));
         Ok(())
     }
 
-    /// Ends all sessions of this stage and removes the schema with everything in it.
+    /// Ends all sessions in this schema and removes the schema with everything in it.
     ///
     /// # Errors
     /// When the server is gone, or somebody else's session holds a lock on something in the schema for 20 seconds.
@@ -202,7 +202,7 @@ impl Stage {
         self.run(&format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")).await
     }
 
-    fn roster(&self) -> MutexGuard<'_, Vec<Identity>> {
-        self.inner.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> MutexGuard<'_, Vec<Identity>> {
+        self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Chore, Ends, chores};
+use super::plan::{PlannedTask, TaskEnd, planned_tasks};
 use locktop_tasks::schema::SchemaName;
 use locktop_tasks::worker::{Options, Source, WorkerId};
 use pg_connect::conninfo::ConnInfo;
@@ -15,7 +15,7 @@ const HEARTBEAT: Duration = Duration::from_millis(300);
 
 /// One line of JSON.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Orders {
+pub(crate) struct WorkerConfig {
     /// Where to connect, with everything.
     pub(crate) conninfo: String,
     /// The schema of the task tables.
@@ -25,13 +25,13 @@ pub(crate) struct Orders {
     /// Its number, of all processes of the kind that the demo started.
     pub(crate) process: i32,
     /// What it is to do.
-    pub(crate) part: Part,
+    pub(crate) role: WorkerRole,
     /// Whether the schema has somebody else's functions in it.
     pub(crate) recipe: bool,
     pub(crate) plan: Plan,
 }
 
-impl Orders {
+impl WorkerConfig {
     /// The worker that they describe, which takes work from one source.
     pub(crate) fn options(&self, source: Source) -> Result<Options, String> {
         let info = ConnInfo::parse(&self.conninfo).map_err(|error| error.to_string())?;
@@ -48,18 +48,18 @@ impl Orders {
     }
 }
 
-impl std::fmt::Debug for Orders {
+impl std::fmt::Debug for WorkerConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // There may be a password in the rest.
-        f.debug_struct("Orders").field("worker", &self.worker).finish_non_exhaustive()
+        f.debug_struct("WorkerConfig").field("worker", &self.worker).finish_non_exhaustive()
     }
 }
 
 /// What a process does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Part {
-    /// It runs tasks.
+pub(crate) enum WorkerRole {
+    /// It runs scheduled tasks.
     Tasks,
     /// It competes for so many leases, with a term of so many milliseconds.
     Leases { leases: i32, term: u64, seed: u64 },
@@ -79,17 +79,17 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn chores(&self) -> Vec<Chore> {
-        chores(self.seed, self.count, self.hanging)
+    pub(crate) fn tasks(&self) -> Vec<PlannedTask> {
+        planned_tasks(self.seed, self.count, self.hanging)
     }
 
     /// What the row of a task says of its work.
-    pub(crate) fn payload(&self, chore: &Chore) -> String {
-        let payload = Payload { seconds: self.scaled(chore.work), ends: chore.ends };
+    pub(crate) fn payload(&self, task: &PlannedTask) -> String {
+        let payload = Payload { seconds: self.scaled(task.work), ends: task.ends };
         serde_json::to_string(&payload).unwrap_or_default()
     }
 
-    /// A duration as it is played, in seconds.
+    /// A duration in the demo's time, in seconds.
     pub(crate) fn scaled(&self, seconds: f64) -> f64 {
         seconds / self.time_scale
     }
@@ -100,5 +100,5 @@ impl Plan {
 pub(crate) struct Payload {
     /// How long it takes.
     pub(crate) seconds: f64,
-    pub(crate) ends: Ends,
+    pub(crate) ends: TaskEnd,
 }

@@ -1,4 +1,4 @@
-//! What the tasks are played on: a schema with the task tables and functions, the tasks in it, and the table of the witnesses.
+//! What the tasks run on: a schema with the task tables and functions, the tasks in it, and the table of the witnesses.
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -19,9 +19,9 @@ const ATTEMPTS: i32 = 5;
 const RETRY: f64 = 10.0;
 const SHORTEST_RETRY: f64 = 2.0;
 
-/// Where it is played.
+/// The schema of the tasks, and how to get there.
 #[derive(Debug, Clone)]
-pub(super) struct Ground {
+pub(super) struct TaskTables {
     /// How to connect; its sessions have the setting that says when something is an orphan.
     pub(super) info: ConnInfo,
     pub(super) schema: SchemaName,
@@ -29,9 +29,9 @@ pub(super) struct Ground {
     pub(super) recipe: bool,
 }
 
-impl Ground {
+impl TaskTables {
     /// Makes the schema. One that is there is left alone.
-    pub(super) async fn claim(&self, recipe: Option<&str>) -> Result<Client, TasksError> {
+    pub(super) async fn create(&self, recipe: Option<&str>) -> Result<Client, TasksError> {
         let mut client = connect(&self.info).await?.client;
         if let Some(sql) = recipe {
             self.install(&client, sql).await?;
@@ -98,14 +98,14 @@ impl Ground {
                 plan.scaled(RETRY).max(SHORTEST_RETRY)
             )
         };
-        let chores = plan.chores();
-        let names: Vec<&str> = chores.iter().map(|chore| chore.name.as_str()).collect();
-        let kinds: Vec<&str> = chores.iter().map(|chore| chore.kind).collect();
-        let crons: Vec<Option<&str>> = chores.iter().map(|chore| chore.cron).collect();
-        let firsts: Vec<f64> = chores.iter().map(|chore| plan.scaled(chore.first)).collect();
-        let priorities: Vec<i32> = chores.iter().map(|chore| chore.priority).collect();
-        let timeouts: Vec<f64> = chores.iter().map(|chore| plan.scaled(chore.timeout)).collect();
-        let payloads: Vec<String> = chores.iter().map(|chore| plan.payload(chore)).collect();
+        let planned = plan.tasks();
+        let names: Vec<&str> = planned.iter().map(|task| task.name.as_str()).collect();
+        let kinds: Vec<&str> = planned.iter().map(|task| task.kind).collect();
+        let crons: Vec<Option<&str>> = planned.iter().map(|task| task.cron).collect();
+        let firsts: Vec<f64> = planned.iter().map(|task| plan.scaled(task.first)).collect();
+        let priorities: Vec<i32> = planned.iter().map(|task| task.priority).collect();
+        let timeouts: Vec<f64> = planned.iter().map(|task| plan.scaled(task.timeout)).collect();
+        let payloads: Vec<String> = planned.iter().map(|task| plan.payload(task)).collect();
         let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
             [&names, &kinds, &crons, &firsts, &priorities, &timeouts, &payloads];
         let given = if self.recipe { parameters.get(..4) } else { Some(parameters.as_slice()) };
@@ -124,20 +124,20 @@ impl Ground {
                 AND (t.next_run_at IS NULL OR t.next_run_at > clock_timestamp() + make_interval(secs => p.every))
                 AND NOT EXISTS (SELECT FROM {schema}.task_execution_log e WHERE e.task_id = t.id AND e.status = 'running')"
         );
-        let chores = plan.chores();
-        let names: Vec<&str> = chores.iter().map(|chore| chore.name.as_str()).collect();
-        let everies: Vec<f64> = chores.iter().map(|chore| plan.scaled(chore.every)).collect();
+        let planned = plan.tasks();
+        let names: Vec<&str> = planned.iter().map(|task| task.name.as_str()).collect();
+        let everies: Vec<f64> = planned.iter().map(|task| plan.scaled(task.every)).collect();
         client.execute(&sql, &[&names, &everies]).await.map(drop)
     }
 
     /// Forgets what was witnessed long ago.
-    pub(super) async fn forget(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
+    pub(super) async fn delete_old(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
         let sql =
             format!("DELETE FROM {SCHEMA}.witness WHERE last < clock_timestamp() - interval '10 minutes'");
         client.execute(&sql, &[]).await.map(drop)
     }
 
-    /// Removes the schema; the rest goes with the stage.
+    /// Removes the schema; the rest goes with the [`SCHEMA`].
     pub(super) async fn remove(&self) -> Result<(), TasksError> {
         let mut client = connect(&self.info).await?.client;
         if self.recipe {

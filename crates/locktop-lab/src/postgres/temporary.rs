@@ -12,18 +12,19 @@ use crate::process::is_plain;
 /// the time.
 const MEMORY: &str = "/dev/shm";
 /// What has to be free there: many times what a server needs.
-const ROOM: u64 = 1 << 30;
+const FREE_BYTES: u64 = 1 << 30;
 
 /// `TMPDIR` if it is set and can be used, else memory if there is enough of it, else `/tmp`.
-pub(super) fn temporary(account: Account) -> PathBuf {
+pub(super) fn directory(account: Account) -> PathBuf {
     let named = env::var_os("TMPDIR").map(PathBuf::from).filter(|path| is_plain(path));
-    let memory = Some(PathBuf::from(MEMORY)).filter(|path| named.is_none() && is_roomy(path));
+    let memory = Some(PathBuf::from(MEMORY)).filter(|path| named.is_none() && has_room(path));
     let usable = named.or(memory).filter(|path| is_usable(path, account));
     usable.unwrap_or_else(|| PathBuf::from("/tmp"))
 }
 
-fn is_roomy(path: &Path) -> bool {
-    rustix::fs::statvfs(path).is_ok_and(|system| system.f_bavail.saturating_mul(system.f_frsize) >= ROOM)
+fn has_room(path: &Path) -> bool {
+    rustix::fs::statvfs(path)
+        .is_ok_and(|system| system.f_bavail.saturating_mul(system.f_frsize) >= FREE_BYTES)
 }
 
 /// Whether the account can make a directory there.

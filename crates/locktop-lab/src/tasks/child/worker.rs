@@ -1,46 +1,46 @@
-//! A worker of locktop's own, whose work is a [`labor`] with a witness.
+//! A worker of locktop's own, whose work is a simulated one with a witness.
 
 use tokio::sync::watch;
 
 use super::super::witness::{ACCEPTED, REFUSED, Witness};
-use super::labor::{End, labor};
-use crate::workers::{Ends, Orders, Payload};
+use super::simulated_work::{End, simulate};
+use crate::workers::{Payload, TaskEnd, WorkerConfig};
 use locktop_tasks::schema::SchemaName;
 use locktop_tasks::worker::{self, Job, Source, Stop, StopReason, Work, WorkError};
 use pg_connect::conninfo::ConnInfo;
 
-pub(super) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
-    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
-    let witness = Witness::open(&info, &orders.worker, orders.process).await?;
+pub(super) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> Result<(), String> {
+    let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
+    let witness = Witness::open(&info, &config.worker, config.process).await?;
     let lost = witness.lost();
-    let options = orders.options(Source::Tasks)?;
+    let options = config.options(Source::Tasks)?;
     let schema = options.schema.clone();
-    let chores = Chores { witness, schema, worker: orders.worker.clone() };
+    let tasks = DemoTasks { witness, schema, worker: config.worker.clone() };
     tokio::select! {
-        outcome = worker::run(options, chores, quit) => outcome.map(drop).map_err(|error| error.to_string()),
+        outcome = worker::run(options, tasks, quit) => outcome.map(drop).map_err(|error| error.to_string()),
         () = lost => Err("the witness's connection was lost".to_owned()),
     }
 }
 
 /// What the demo's tasks are.
-struct Chores {
+struct DemoTasks {
     witness: Witness,
     schema: SchemaName,
     worker: String,
 }
 
-impl Work for Chores {
+impl Work for DemoTasks {
     async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
         let task = task_of(job).map_err(WorkError::Failed)?;
         let payload = job.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
         let payload =
             payload.ok_or_else(|| WorkError::Failed("its payload is none of the demo's".to_owned()))?;
         let payload = match payload.ends {
-            Ends::Fails if job.attempt > 1 => Payload { ends: Ends::Well, ..payload },
+            TaskEnd::Fails if job.attempt > 1 => Payload { ends: TaskEnd::Well, ..payload },
             _ => payload,
         };
         let record = self.witness.begin(task, Some(job.id)).await.map_err(WorkError::Failed)?;
-        let end = labor(task, payload, &record, stop.stopped()).await.map_err(WorkError::Failed)?;
+        let end = simulate(task, payload, &record, stop.stopped()).await.map_err(WorkError::Failed)?;
         let (outcome, told) = match end {
             End::Done => ("completed", Ok(())),
             End::Failed(error) => ("failed", Err(WorkError::Failed(error))),
@@ -52,7 +52,7 @@ impl Work for Chores {
     }
 }
 
-impl Chores {
+impl DemoTasks {
     /// What a worker would do that did not notice: it reports its task as completed. The server must refuse.
     async fn late_finish(&self, task: i32) -> &'static str {
         let counted = self.witness.finish(self.schema.quoted(), task, &self.worker).await;

@@ -1,14 +1,14 @@
-//! Before the play: a schema that is nobody else's, the tasks in it, and the first workers.
+//! Before the contests: a schema that is nobody else's, the tasks in it, and the first workers.
 
 use tokio_postgres::Client;
 
-use super::contest::Tasks;
-use super::ground::{Ground, TASKS_SCHEMA};
-use super::play::{self, Play};
+use super::contest::TaskContest;
+use super::running::{self, RunningContests};
 use super::shared::Shared;
+use super::tables::{TASKS_SCHEMA, TaskTables};
 use super::{TasksError, TasksOptions};
-use crate::contest::Place;
-use crate::workers::{Orders, Part};
+use crate::contest::Environment;
+use crate::workers::{WorkerConfig, WorkerRole};
 use locktop_tasks::schema::SchemaName;
 use pg_connect::conninfo::ConnInfo;
 
@@ -22,88 +22,88 @@ fn settings(info: &ConnInfo, schema: &SchemaName, options: &TasksOptions, grace:
     info.with_setting("search_path", &format!("{},public", schema.as_str()))
 }
 
-/// The schema of a play that has not begun.
+/// The schema of contests that have not begun.
 #[derive(Debug)]
-pub struct Claim {
+pub struct PreparedContests {
     info: ConnInfo,
-    ground: Ground,
+    tables: TaskTables,
     client: Client,
     options: TasksOptions,
 }
 
-impl Claim {
+impl PreparedContests {
     /// Makes the schema, which nobody else may have. `embedded`: the server is the demo's own.
     ///
     /// # Errors
     /// When the server refuses, or a schema of the name is there.
-    pub async fn make(info: &ConnInfo, embedded: bool, options: TasksOptions) -> Result<Self, TasksError> {
+    pub async fn create(info: &ConnInfo, embedded: bool, options: TasksOptions) -> Result<Self, TasksError> {
         let name =
             if embedded { SchemaName::default() } else { SchemaName::new(TASKS_SCHEMA).unwrap_or_default() };
-        let ground = Ground {
+        let tables = TaskTables {
             info: settings(info, &name, &options, options.orphan_grace()),
             schema: name,
             recipe: options.recipe.is_some(),
         };
-        let client = ground.claim(options.recipe.as_deref()).await?;
-        Ok(Self { info: info.clone(), ground, client, options })
+        let client = tables.create(options.recipe.as_deref()).await?;
+        Ok(Self { info: info.clone(), tables, client, options })
     }
 
     /// Puts the tasks in, and starts the workers. When that fails, the schema is removed.
     ///
     /// # Errors
     /// When the server refuses, or there is no program to start.
-    pub async fn start(self) -> Result<Play, TasksError> {
-        let ground = self.ground.clone();
+    pub async fn start(self) -> Result<RunningContests, TasksError> {
+        let tables = self.tables.clone();
         match self.begin().await {
-            Ok(play) => Ok(play),
+            Ok(contests) => Ok(contests),
             Err(error) => {
                 // The first error is the one to tell.
-                let _ = play::remove(&ground).await;
+                let _ = running::remove(&tables).await;
                 Err(error)
             }
         }
     }
 
-    async fn begin(self) -> Result<Play, TasksError> {
-        let Self { info, ground, client, options } = self;
-        ground.make_witness_table(&client).await?;
+    async fn begin(self) -> Result<RunningContests, TasksError> {
+        let Self { info, tables, client, options } = self;
+        tables.make_witness_table(&client).await?;
         let plan = options.plan();
-        ground.insert_tasks(&client, &plan).await?;
-        let workers = settings(&info, &ground.schema, &options, options.takeover());
-        let orders = Orders {
+        tables.insert_tasks(&client, &plan).await?;
+        let workers = settings(&info, &tables.schema, &options, options.takeover());
+        let config = WorkerConfig {
             conninfo: workers.to_key_value(),
-            schema: ground.schema.as_str().to_owned(),
+            schema: tables.schema.as_str().to_owned(),
             worker: "worker".to_owned(),
             process: 0,
-            part: Part::Tasks,
-            recipe: ground.recipe,
+            role: WorkerRole::Tasks,
+            recipe: tables.recipe,
             plan,
         };
-        let place = Place {
-            info: ground.info.clone(),
-            schema: ground.schema.clone(),
+        let environment = Environment {
+            info: tables.info.clone(),
+            schema: tables.schema.clone(),
             program: options.program.clone(),
-            orders,
+            config,
             seed: options.seed,
-            counted: options.counted,
-            audience: options.audience.clone(),
+            headless: options.headless,
+            question: options.question.clone(),
         };
         let contests = options.contests.clone();
-        let mut begun = Play::new(ground.clone(), options.seed);
+        let mut running = RunningContests::new(tables.clone(), options.seed);
         if options.workers > 0 {
-            begun.add(Box::new(Tasks::begin(&place, Shared { ground, options, plan })?));
+            running.add(Box::new(TaskContest::begin(&environment, Shared { tables, options, plan })?));
         }
         for contest in contests {
-            begun.add(Box::pin(contest.begin(&place, &client)).await?);
+            running.add(Box::pin(contest.begin(&environment, &client)).await?);
         }
-        Ok(begun)
+        Ok(running)
     }
 
     /// Removes the schema.
     ///
     /// # Errors
     /// When the server refuses.
-    pub async fn give_up(self) -> Result<(), TasksError> {
-        play::remove(&self.ground).await
+    pub async fn remove(self) -> Result<(), TasksError> {
+        running::remove(&self.tables).await
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval_at};
 
 use super::super::witness::{Record, TICK};
-use crate::workers::{Ends, Payload};
+use crate::workers::{Payload, TaskEnd};
 
 /// How work came to its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ const ERRORS: [&str; 4] = [
 ///
 /// # Errors
 /// When the witness cannot write: then nobody knows what ran, and the work must not go on.
-pub(super) async fn labor<R>(
+pub(super) async fn simulate<R>(
     task: i32,
     payload: Payload,
     record: &Record<'_>,
@@ -39,8 +39,8 @@ pub(super) async fn labor<R>(
     signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let work = async {
         match payload.ends {
-            Ends::Hangs => std::future::pending().await,
-            Ends::Well | Ends::Fails => {
+            TaskEnd::Hangs => std::future::pending().await,
+            TaskEnd::Well | TaskEnd::Fails => {
                 let seconds = payload.seconds.clamp(0.0, 86_400.0);
                 tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
             }
@@ -58,8 +58,8 @@ pub(super) async fn labor<R>(
     }
     let error = usize::try_from(task).ok().and_then(|task| ERRORS.get(task % ERRORS.len()));
     Ok(match payload.ends {
-        Ends::Fails => End::Failed(error.copied().unwrap_or_default().to_owned()),
-        Ends::Well | Ends::Hangs => End::Done,
+        TaskEnd::Fails => End::Failed(error.copied().unwrap_or_default().to_owned()),
+        TaskEnd::Well | TaskEnd::Hangs => End::Done,
     })
 }
 

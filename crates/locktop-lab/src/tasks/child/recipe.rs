@@ -7,38 +7,38 @@ use tokio::sync::watch;
 use tokio_postgres::Client;
 
 use super::super::witness::Witness;
-use super::labor::{End, labor};
-use crate::workers::{Ends, Orders, Payload};
+use super::simulated_work::{End, simulate};
+use crate::workers::{Payload, TaskEnd, WorkerConfig};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
 /// Between two looks while nothing is due, and until a lost server is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
-    super::until(quit, Box::pin(work(orders))).await
+pub(super) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> Result<(), String> {
+    super::until(quit, Box::pin(work(config))).await
 }
 
-async fn work(orders: &Orders) -> Result<(), String> {
-    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
-    let info = info.with_application_name(&orders.worker);
-    let witness = Witness::open(&info, &orders.worker, orders.process).await?;
-    let chores = orders.plan.chores();
+async fn work(config: &WorkerConfig) -> Result<(), String> {
+    let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
+    let info = info.with_application_name(&config.worker);
+    let witness = Witness::open(&info, &config.worker, config.process).await?;
+    let tasks = config.plan.tasks();
     let mut session = open(&info).await?;
     loop {
         if session.is_closed() {
             session = open(&info).await?;
         }
-        let Ok(Some((task, name))) = fetch(&session, &orders.worker).await else {
+        let Ok(Some((task, name))) = fetch(&session, &config.worker).await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
         let record = witness.begin(task, None).await?;
-        let payload = match chores.iter().find(|chore| chore.name == name) {
-            Some(chore) => Payload { seconds: orders.plan.scaled(chore.work), ends: chore.ends },
-            None => Payload { seconds: 1.0, ends: Ends::Well },
+        let payload = match tasks.iter().find(|task| task.name == name) {
+            Some(task) => Payload { seconds: config.plan.scaled(task.work), ends: task.ends },
+            None => Payload { seconds: 1.0, ends: TaskEnd::Well },
         };
-        let status = match labor(task, payload, &record, std::future::pending::<()>()).await? {
+        let status = match simulate(task, payload, &record, std::future::pending::<()>()).await? {
             End::Failed(_) => "failed",
             End::Done | End::Stopped(()) => "completed",
         };
@@ -48,7 +48,7 @@ async fn work(orders: &Orders) -> Result<(), String> {
         }
         let release = "SELECT release_task_lock($1::int, $2::text, $3::text)";
         // What becomes of it is not asked: the recipe's function answers nothing.
-        let _ = session.execute(release, &[&task, &orders.worker, &status]).await;
+        let _ = session.execute(release, &[&task, &config.worker, &status]).await;
     }
 }
 
