@@ -213,7 +213,7 @@ struct Goal {
     /// Distinct states to see.
     states: usize,
     /// How long to look for them: on a machine with a load of eight 60 have taken more than four minutes.
-    patience: Duration,
+    timeout: Duration,
     /// Of this many inferred queue edges one may be wrong: 0.5 % over many states. The wrong ones come in bunches,
     /// where the server changed the order of a queue (one waiter that moves is wrong with each that it passes), so that few
     /// states prove less.
@@ -223,9 +223,9 @@ struct Goal {
 impl Goal {
     fn get() -> Self {
         if support::is_long() {
-            Self { states: 800, patience: Duration::from_secs(1200), one_wrong_in: 200 }
+            Self { states: 800, timeout: Duration::from_secs(1200), one_wrong_in: 200 }
         } else {
-            Self { states: 60, patience: Duration::from_secs(1200), one_wrong_in: 8 }
+            Self { states: 60, timeout: Duration::from_secs(1200), one_wrong_in: 8 }
         }
     }
 }
@@ -259,7 +259,7 @@ async fn compare_under(version: u32, reordered: bool) {
     let mut scores: [Score; 3] = Default::default();
     while states.len() < goal.states {
         assert!(
-            clock::monotonic().duration_since(started) < goal.patience,
+            clock::monotonic().duration_since(started) < goal.timeout,
             "version {version}: only {} distinct stable states in {moments} moments",
             states.len()
         );

@@ -112,7 +112,7 @@ mod tests {
             'n' => Unlock::NotComparable,
             _ => Unlock::Failed(RedisFault::Silent {
                 server: RedisUrl::parse("redis://127.0.0.1:1").unwrap(),
-                patience: TIMEOUT,
+                timeout: TIMEOUT,
             }),
         };
         text.chars().map(one).collect()

@@ -7,7 +7,7 @@ use tokio::sync::{Notify, watch};
 
 use super::digest::Digest;
 use super::event_sender::{EventSender, Reader};
-use super::history::Keeper;
+use super::history::LookSender;
 use super::journal::Journal;
 use super::learn::Learned;
 use super::lines::Line;
@@ -109,7 +109,7 @@ pub struct Live {
     event_sender: EventSender,
     told: Reader,
     /// Who keeps the looks; none where nobody does.
-    keeper: Option<Keeper>,
+    look_sender: Option<LookSender>,
     /// What was remembered before the next snapshot.
     past: Arc<Past>,
     /// The connection of the poll, for whoever has no other; none while it is lost.
@@ -145,7 +145,7 @@ impl Live {
                     );
                     let (backoff, (event_sender, told)) = (Backoff::default(), EventSender::new());
                     let line = watch::Sender::new(Line::of(&session));
-                    let (keeper, past) = (None, digest.past());
+                    let (look_sender, past) = (None, digest.past());
                     let throttle = settings.server_load.map(Throttle::new);
                     return Ok(Self {
                         info,
@@ -155,7 +155,7 @@ impl Live {
                         digest,
                         event_sender,
                         told,
-                        keeper,
+                        look_sender,
                         past,
                         line,
                         backoff,
@@ -181,8 +181,8 @@ impl Live {
     }
 
     /// From now on every look is handed over, after its picture.
-    pub fn keep_looks(&mut self, keeper: Keeper) {
-        self.keeper = Some(keeper);
+    pub fn keep_looks(&mut self, look_sender: LookSender) {
+        self.look_sender = Some(look_sender);
     }
 
     /// The connection of the poll, which serves where there is no other.
@@ -252,9 +252,9 @@ impl Live {
 
     /// Hands the last look over to the history or the recorder.
     fn keep_look(&mut self) {
-        if let Some(keeper) = &self.keeper {
+        if let Some(look_sender) = &self.look_sender {
             let past = std::mem::replace(&mut self.past, self.digest.past());
-            keeper.keep(self.digest.look(past));
+            look_sender.keep(self.digest.look(past));
         }
     }
 
@@ -341,8 +341,8 @@ impl Live {
                 return false;
             }
             self.past = self.digest.past();
-            if let Some(keeper) = &self.keeper {
-                keeper.lost(&reason);
+            if let Some(look_sender) = &self.look_sender {
+                look_sender.lost(&reason);
             }
             let Self { info, settings, pooling, digest, told, .. } = self;
             let open = Box::pin(async {

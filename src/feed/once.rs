@@ -70,8 +70,8 @@ pub async fn once_learning(
 }
 
 async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
-    let name_patience = Duration::from_secs(1).max(limits.name_patience);
-    opened(info, Limits { name_patience, adapter_patience: ADAPTERS, ..limits }).await
+    let name_timeout = Duration::from_secs(1).max(limits.name_timeout);
+    opened(info, Limits { name_timeout, adapter_timeout: ADAPTERS, ..limits }).await
 }
 
 async fn opened(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {

@@ -44,13 +44,13 @@ impl Spare {
         Self { slot, keeper: tokio::spawn(keep(info, limits, views, sender)) }
     }
 
-    /// The connection. Waits while it is being opened, for at most `patience`.
+    /// The connection. Waits while it is being opened, for at most `timeout`.
     ///
     /// # Errors
     /// Why there is none at the moment, in one line.
-    pub async fn client(&self, patience: Duration) -> Result<Arc<Client>, String> {
+    pub async fn client(&self, timeout: Duration) -> Result<Arc<Client>, String> {
         let mut slot = self.slot.clone();
-        let waited = tokio::time::timeout(patience, slot.wait_for(|slot| usable(slot).is_some())).await;
+        let waited = tokio::time::timeout(timeout, slot.wait_for(|slot| usable(slot).is_some())).await;
         if let Ok(Ok(slot)) = waited
             && let Some(line) = usable(&slot)
         {
@@ -64,13 +64,13 @@ impl Spare {
 }
 
 impl Spare {
-    /// The connection, if it can be had without another attempt. Waits only for one that is under way, for at most `patience`.
+    /// The connection, if it can be had without another attempt. Waits only for one that is under way, for at most `timeout`.
     ///
     /// # Errors
     /// Why there is none, in one line.
-    pub async fn ready(&self, patience: Duration) -> Result<Arc<Client>, String> {
+    pub async fn ready(&self, timeout: Duration) -> Result<Arc<Client>, String> {
         let mut slot = self.slot.clone();
-        let _ = tokio::time::timeout(patience, slot.wait_for(Option::is_some)).await;
+        let _ = tokio::time::timeout(timeout, slot.wait_for(Option::is_some)).await;
         self.client(Duration::ZERO).await
     }
 

@@ -36,10 +36,10 @@ impl<T: Send + 'static> Background<T> {
         self.0 = Some(tokio::spawn(work));
     }
 
-    /// What it brought, waited for no longer than `patience`; None where it goes on, or nothing was begun.
-    pub(super) async fn take(&mut self, patience: Duration) -> Option<Result<T, JoinError>> {
+    /// What it brought, waited for no longer than `timeout`; None where it goes on, or nothing was begun.
+    pub(super) async fn take(&mut self, timeout: Duration) -> Option<Result<T, JoinError>> {
         let work = self.0.as_mut()?;
-        let brought = tokio::time::timeout(patience, work).await.ok()?;
+        let brought = tokio::time::timeout(timeout, work).await.ok()?;
         self.0 = None;
         Some(brought)
     }

@@ -11,7 +11,7 @@ use crate::model::statement::Relation;
 use pg_connect::message;
 
 /// Longest wait for an answer; the server ends its statement before that.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why it is not known what the relations are.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ pub async fn places(client: &Client, relations: &[Relation]) -> Result<Vec<Optio
     let script = format!(
         "BEGIN READ ONLY; SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '1s'; {query}; COMMIT"
     );
-    let answered = tokio::time::timeout(PATIENCE, client.simple_query(&script)).await;
+    let answered = tokio::time::timeout(TIMEOUT, client.simple_query(&script)).await;
     let messages =
         answered.map_err(|_| LookError::Time)?.map_err(|error| LookError::Server(message(&error)))?;
     for row in messages.iter().filter_map(|message| match message {

@@ -41,26 +41,26 @@ pub enum Unlock {
 
 /// Deletes a lock on every server, if it still is what the row shows there. The servers are those of its set
 /// ([`RedisLease::members`]), in the same order. On one that did not have it, or did not answer, the holder's value is what is compared with.
-/// Each has as long as `patience` to answer; one that does not answer may have done it all the same.
-pub async fn force_unlock(lease: &RedisLease, servers: &[RedisUrl], patience: Duration) -> Vec<Unlock> {
+/// Each has as long as `timeout` to answer; one that does not answer may have done it all the same.
+pub async fn force_unlock(lease: &RedisLease, servers: &[RedisUrl], timeout: Duration) -> Vec<Unlock> {
     let unlock = |(at, server): (usize, &RedisUrl)| {
         let place = lease.places.iter().find(|place| place.server == at);
         let value = place.map_or(&lease.holder, |place| &place.value).clone();
         let server = server.clone();
         async move {
             let Some(command) = compare_and_delete(&lease.key, &value) else { return Unlock::NotComparable };
-            match tokio::time::timeout(patience, unlock(&server, &command, patience)).await {
+            match tokio::time::timeout(timeout, unlock(&server, &command, timeout)).await {
                 Ok(Ok(unlock)) => unlock,
                 Ok(Err(fault)) => Unlock::Failed(fault),
-                Err(_) => Unlock::Failed(RedisFault::Silent { server, patience }),
+                Err(_) => Unlock::Failed(RedisFault::Silent { server, timeout }),
             }
         }
     };
     join_all(servers.iter().enumerate().map(unlock)).await
 }
 
-async fn unlock(server: &RedisUrl, command: &Command, patience: Duration) -> Result<Unlock, RedisFault> {
-    let connection = Connection::open(server, patience).await?;
+async fn unlock(server: &RedisUrl, command: &Command, timeout: Duration) -> Result<Unlock, RedisFault> {
+    let connection = Connection::open(server, timeout).await?;
     match connection.run(command).await? {
         Reply::Number(1) => Ok(Unlock::Freed),
         Reply::Number(0) => Ok(Unlock::Gone),

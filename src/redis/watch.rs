@@ -29,7 +29,7 @@ pub struct RedisOptions {
     /// From the beginning of one round to that of the next.
     pub interval: Duration,
     /// Longest wait for a connection, and for each answer.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Keys that are looked at; of more than these the rest is left out.
     pub most_keys: usize,
     /// Keys that a server looks through in one step.
@@ -43,7 +43,7 @@ impl Default for RedisOptions {
         Self {
             pattern: "lock:*".to_owned(),
             interval: Duration::from_secs(1),
-            patience: Duration::from_millis(500),
+            timeout: Duration::from_millis(500),
             most_keys: 1000,
             step: 200,
             steps: 20,
@@ -70,7 +70,7 @@ pub fn watch(servers: impl Into<RedisSets>, options: RedisOptions) -> (Receiver<
     (receiver, tokio::spawn(run(servers.into(), options, sender)))
 }
 
-/// One round and its result, for a single look: as far through the key spaces as half the patience lets it.
+/// One round and its result, for a single look: as far through the key spaces as half the timeout lets it.
 pub async fn read_once(servers: impl Into<RedisSets>, options: RedisOptions) -> RedisState {
     let mut round = Round::new(&servers.into(), RedisOptions { steps: u32::MAX, ..options });
     let leases = Arc::new(round.go().await);
@@ -137,7 +137,7 @@ impl Round {
         }
         let keys: Vec<Bytes> = self.keys.iter().cloned().collect();
         let readings =
-            join_all(self.members.iter_mut().map(|member| member.read(&keys, options.patience))).await;
+            join_all(self.members.iter_mut().map(|member| member.read(&keys, options.timeout))).await;
         let mut leases = merge_sets(&readings, &self.sets);
         if leases.down() < leases.servers.len() {
             leases.read_at = Some(clock::wall());
@@ -172,14 +172,14 @@ impl Member {
     /// Looks a little further through its key space.
     async fn look(&mut self, options: &RedisOptions) -> Vec<Bytes> {
         if self.connection.is_err() && clock::monotonic() >= self.again {
-            match Connection::open(&self.server, options.patience).await {
+            match Connection::open(&self.server, options.timeout).await {
                 Ok(connection) => self.connection = Ok(connection),
                 Err(fault) => self.failed(fault),
             }
         }
         let Ok(connection) = &self.connection else { return Vec::new() };
         let limits =
-            scan::Limits { step: options.step.into(), steps: options.steps, time: options.patience / 2 };
+            scan::Limits { step: options.step.into(), steps: options.steps, time: options.timeout / 2 };
         match scan::scan(connection, &mut self.cursor, options.pattern.as_bytes(), limits).await {
             Ok(keys) => keys,
             Err(fault) => {
@@ -191,12 +191,12 @@ impl Member {
 
     /// Reads what it has under these keys. Many answers that are each just in time are too late together: the other
     /// servers' rows wait for them.
-    async fn read(&mut self, keys: &[Bytes], patience: Duration) -> ServerReading {
+    async fn read(&mut self, keys: &[Bytes], timeout: Duration) -> ServerReading {
         let server = self.server.to_string().into();
         if let Ok(connection) = &self.connection {
-            let patience = patience * 2;
-            let silent = || RedisFault::Silent { server: self.server.clone(), patience };
-            let answer = tokio::time::timeout(patience, read::read(connection, keys)).await;
+            let timeout = timeout * 2;
+            let silent = || RedisFault::Silent { server: self.server.clone(), timeout };
+            let answer = tokio::time::timeout(timeout, read::read(connection, keys)).await;
             match answer.unwrap_or_else(|_| Err(silent())) {
                 Ok(readings) => {
                     self.failures = 0;

@@ -15,7 +15,7 @@ use crate::{bytes, open, run, server, servers, start, url, urls};
 
 /// Servers here have only just been started, and none is ever restarted with a lock on it.
 fn options(term: Duration) -> LockOptions {
-    LockOptions::term(term).restarts(Restarts::Trusted).patience(Duration::from_secs(5))
+    LockOptions::term(term).restarts(Restarts::Trusted).timeout(Duration::from_secs(5))
 }
 
 fn locks(server: &locktop::demo::redis::RedisServer, term: Duration) -> RedisLocks {
@@ -116,7 +116,7 @@ async fn a_server_that_says_nothing_ends_the_lock_with_its_term() {
 async fn renewals_that_fail_for_a_while_do_no_harm() {
     let server = server().await;
     let connection = open(&server).await;
-    let patient = options(Duration::from_secs(6)).patience(Duration::from_millis(300));
+    let patient = options(Duration::from_secs(6)).timeout(Duration::from_millis(300));
     let locks = RedisLocks::new(vec![url(&server)], patient).unwrap();
     let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
     // A third of the term and a little: at least one renewal had no answer.
@@ -222,7 +222,7 @@ async fn work_under_a_lock_is_alone_and_ends_with_it() {
 async fn a_server_that_has_just_started_has_no_vote_and_says_so() {
     let server = server().await;
     let term = Duration::from_secs(3);
-    let locks = RedisLocks::new(vec![url(&server)], LockOptions::term(term).patience(TIMEOUT / 3)).unwrap();
+    let locks = RedisLocks::new(vec![url(&server)], LockOptions::term(term).timeout(TIMEOUT / 3)).unwrap();
     let began = clock::monotonic();
     let refusal = locks.try_acquire("lock:a").await.unwrap_err();
     assert!(refusal.to_string().contains("has just started, and has no vote for another"), "{refusal}");
@@ -257,8 +257,8 @@ async fn unlocking_by_force_deletes_exactly_what_was_shown() {
     let server = server().await;
     let connection = open(&server).await;
     let servers = [url(&server)];
-    let patience = Duration::from_secs(5);
-    let force = async |row: &RedisLease| force_unlock(row, &servers, patience).await.remove(0);
+    let timeout = Duration::from_secs(5);
+    let force = async |row: &RedisLease| force_unlock(row, &servers, timeout).await.remove(0);
     run(&connection, "SETNX lock:leak worker-9").await;
     let row = shown(&server, "lock:leak").await;
     run(&connection, "SET lock:leak worker-10").await;
@@ -301,7 +301,7 @@ async fn a_lock_is_freed_on_the_servers_of_its_set_alone() {
     let all = urls(&servers);
     let mut sets = RedisSets::from(all[..1].to_vec());
     sets.add(all[1..].to_vec()).unwrap();
-    let options = RedisOptions { patience: Duration::from_secs(5), ..RedisOptions::default() };
+    let options = RedisOptions { timeout: Duration::from_secs(5), ..RedisOptions::default() };
     let leases = read_once(sets, options).await.leases;
     let row = leases.rows.iter().find(|row| row.set == 1).unwrap();
     let freed = force_unlock(row, &all[row.members()], Duration::from_secs(5)).await;

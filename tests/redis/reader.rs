@@ -15,7 +15,7 @@ use crate::{open, run, server, servers, start, url, urls};
 /// As by default, and patient enough for a busy machine.
 fn options() -> RedisOptions {
     RedisOptions {
-        patience: Duration::from_secs(5),
+        timeout: Duration::from_secs(5),
         interval: Duration::from_millis(20),
         ..RedisOptions::default()
     }
@@ -217,7 +217,7 @@ async fn when_no_server_answers_the_last_rows_stay_with_their_time() {
 async fn a_server_that_hangs_is_told_so_and_the_others_go_on() {
     let servers = servers(2).await;
     run(&open(&servers[1]).await, "SET lock:a me PX 60000").await;
-    let hasty = RedisOptions { patience: Duration::from_millis(300), ..options() };
+    let hasty = RedisOptions { timeout: Duration::from_millis(300), ..options() };
     let (mut states, _reader) = watch(urls(&servers), hasty);
     until(&mut states, "both", |leases| leases.down() == 0 && leases.rows.len() == 1).await;
     servers[0].freeze();
@@ -263,12 +263,12 @@ async fn what_listens_and_is_no_redis_is_told_so_in_one_line() {
 }
 
 #[tokio::test]
-async fn what_accepts_and_never_answers_costs_its_patience_and_no_more() {
+async fn what_accepts_and_never_answers_costs_its_timeout_and_no_more() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = RedisUrl::parse(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
-    let patience = Duration::from_millis(200);
+    let timeout = Duration::from_millis(200);
     let started = clock::monotonic();
-    let error = Connection::open(&server, patience).await.unwrap_err();
+    let error = Connection::open(&server, timeout).await.unwrap_err();
     assert!(matches!(error, RedisFault::Silent { .. }), "{error}");
     assert!(started.elapsed() < TIMEOUT / 3, "{:?}", started.elapsed());
     assert!(error.to_string().ends_with("no answer within 200 ms"), "{error}");

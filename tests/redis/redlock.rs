@@ -17,7 +17,7 @@ const TERM: Duration = Duration::from_secs(30);
 
 /// Servers here have only just been started; where one is restarted the rule for that is on.
 fn trusting(servers: &[RedisServer], term: Duration) -> RedisLocks {
-    let options = LockOptions::term(term).restarts(Restarts::Trusted).patience(Duration::from_secs(2));
+    let options = LockOptions::term(term).restarts(Restarts::Trusted).timeout(Duration::from_secs(2));
     RedisLocks::new(urls(servers), options).unwrap()
 }
 
@@ -72,7 +72,7 @@ async fn with_three_of_five_down_it_refuses_says_why_and_leaves_nothing() {
 #[tokio::test]
 async fn frozen_servers_cost_one_time_limit_and_have_what_was_sent_taken_back() {
     let servers = servers(5).await;
-    let options = LockOptions::term(TERM).restarts(Restarts::Trusted).patience(Duration::from_millis(400));
+    let options = LockOptions::term(TERM).restarts(Restarts::Trusted).timeout(Duration::from_millis(400));
     let locks = RedisLocks::new(urls(&servers), options).unwrap();
     // Connections first: so the messages are on their way when nobody reads them.
     locks.acquire("lock:warm", TIMEOUT).await.unwrap().release().await;
@@ -142,7 +142,7 @@ async fn force_takes_it_from_every_server_and_the_holder_learns_of_it() {
 async fn servers_that_forgot_a_lock_would_give_it_away_again_and_do_not() {
     let mut servers = servers(5).await;
     let holder = trusting(&servers, TERM).try_acquire("lock:a").await.unwrap();
-    let careful = LockOptions::term(TERM).patience(Duration::from_secs(2));
+    let careful = LockOptions::term(TERM).timeout(Duration::from_secs(2));
     let careful = RedisLocks::new(urls(&servers), careful).unwrap();
     let careless = trusting(&servers, TERM);
     for server in &mut servers[..3] {

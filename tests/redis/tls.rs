@@ -109,13 +109,13 @@ fn openssl(arguments: &[&str], files: &[&Path]) {
 }
 
 async fn read(url: &str) -> RedisLeases {
-    let options = RedisOptions { patience: TIMEOUT, ..RedisOptions::default() };
+    let options = RedisOptions { timeout: TIMEOUT, ..RedisOptions::default() };
     let state = read_once(vec![RedisUrl::parse(url).unwrap()], options).await;
     (*state.leases).clone()
 }
 
 fn locks(url: &str) -> RedisLocks {
-    let options = LockOptions::term(Duration::from_secs(60)).patience(TIMEOUT).restarts(Restarts::Trusted);
+    let options = LockOptions::term(Duration::from_secs(60)).timeout(TIMEOUT).restarts(Restarts::Trusted);
     RedisLocks::connect(&[url], options).unwrap()
 }
 

@@ -92,9 +92,9 @@ pub(super) async fn show(
     let (mut live, info) = connect(settings, info, names).await?;
     let limits = settings.config.history;
     let history = if limits.keep() {
-        let (keeper, history) = history::start(limits, TargetId::default(), settings.thresholds.clone())
+        let (look_sender, history) = history::start(limits, TargetId::default(), settings.thresholds.clone())
             .map_err(|error| Failure::Other(format!("no thread to keep looks: {error}")))?;
-        live.keep_looks(keeper);
+        live.keep_looks(look_sender);
         Some(history)
     } else {
         None
@@ -247,7 +247,7 @@ pub(super) async fn connect_with(
     let mut limits = look::limits(settings);
     if redaction.is_some() {
         // Nobody waits for the picture, and a look that is kept without its names never gets them.
-        limits.name_patience = NAMES;
+        limits.name_timeout = NAMES;
     }
     let feed = live::Settings {
         limits,

@@ -51,10 +51,10 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let options =
         Options { place, sync: wanted.sync, rotation: rotation(wanted), about, on_trouble: wanted.around() };
     // Before the server is asked for anything: it may be in vain.
-    let (keeper, writing) = record::start(options, Box::new(say))?;
+    let (look_sender, writing) = record::start(options, Box::new(say))?;
     let (names_in, names) = watch::channel(Learned::default());
     let (mut live, info) = dashboard::connect_with(&settings, info, names, Some(redaction)).await?;
-    live.keep_looks(keeper);
+    live.keep_looks(look_sender);
     let (views_in, mut views) = watch::channel(live.view());
     let (_interval, control) = PollControl::every(interval);
     let (last, poll) = (views.clone(), live.line());

@@ -79,12 +79,12 @@ pub enum Reply {
 
 /// The end at which looks are handed over.
 #[derive(Debug, Clone)]
-pub struct Keeper {
+pub struct LookSender {
     commands: mpsc::Sender<Command>,
     queued: Arc<AtomicUsize>,
 }
 
-impl Keeper {
+impl LookSender {
     /// One for a thread that keeps them elsewhere.
     pub(super) fn channel() -> (Self, mpsc::Receiver<Command>) {
         let (commands, received) = mpsc::channel();
@@ -162,16 +162,20 @@ impl History {
 ///
 /// # Errors
 /// When the system has no thread to give.
-pub fn start(limits: Limits, target: TargetId, thresholds: Thresholds) -> std::io::Result<(Keeper, History)> {
-    let (keeper, received) = Keeper::channel();
+pub fn start(
+    limits: Limits,
+    target: TargetId,
+    thresholds: Thresholds,
+) -> std::io::Result<(LookSender, History)> {
+    let (look_sender, received) = LookSender::channel();
     let (sender, answers) = answers::unbounded_channel();
-    let (commands, queued) = (keeper.commands.clone(), keeper.queued());
+    let (commands, queued) = (look_sender.commands.clone(), look_sender.queued());
     let serve = move || {
         let mut store = Store::new(limits, target, thresholds);
         for command in received {
             match command {
                 Command::Keep(look) => {
-                    Keeper::taken(&queued);
+                    LookSender::taken(&queued);
                     store.keep(&look);
                 }
                 Command::Lost(_) | Command::Play(_) => {}
@@ -185,5 +189,5 @@ pub fn start(limits: Limits, target: TargetId, thresholds: Thresholds) -> std::i
         }
     };
     std::thread::Builder::new().name("history".to_owned()).spawn(serve)?;
-    Ok((keeper, History { commands, answers }))
+    Ok((look_sender, History { commands, answers }))
 }

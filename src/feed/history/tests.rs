@@ -167,12 +167,12 @@ fn events_of_the_past_are_those_that_were_known_then() {
 #[test]
 fn who_does_not_come_along_keeps_less_and_holds_nobody_up() {
     let (commands, received) = mpsc::channel();
-    let keeper = Keeper { commands, queued: Arc::default() };
+    let look_sender = LookSender { commands, queued: Arc::default() };
     let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
     for _ in 0..QUEUE + 5 {
         let past = digest.past();
         digest.snapshot_taken(sample::incident(0.0).snapshot());
-        keeper.keep(digest.look(past));
+        look_sender.keep(digest.look(past));
     }
     assert_eq!(received.try_iter().count(), QUEUE);
 }

@@ -65,10 +65,10 @@ pub async fn keep(mut learner: Learner, way: Way, every: Duration, out: watch::S
     }
 }
 
-/// One round on a connection of its own. What is not there within `patience` is left out, and said.
-pub async fn once(mut learner: Learner, patience: Duration) -> Learned {
-    if tokio::time::timeout(patience, learner.round(&Way::Own)).await.is_err() {
-        learner.note(format!("lock names: not all were read within {} s", patience.as_secs_f64()));
+/// One round on a connection of its own. What is not there within `timeout` is left out, and said.
+pub async fn once(mut learner: Learner, timeout: Duration) -> Learned {
+    if tokio::time::timeout(timeout, learner.round(&Way::Own)).await.is_err() {
+        learner.note(format!("lock names: not all were read within {} s", timeout.as_secs_f64()));
     }
     learner.learned()
 }

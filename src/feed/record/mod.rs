@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(super) use output::files;
 pub use output::{Place, Rotation};
 
-use super::history::{Command, Keeper};
+use super::history::{Command, LookSender};
 use crate::clock;
 use crate::model::past::Look;
 use crate::model::timeline::{Moment, Trouble};
@@ -49,19 +49,19 @@ pub struct Options {
 /// What is told on the way: a write that failed, and one that worked again.
 pub type Tell = Box<dyn Fn(&str) + Send>;
 
-/// Starts the thread, which ends when the keeper is gone, and says then how that went.
+/// Starts the thread, which ends when the sender is gone, and says then how that went.
 ///
 /// # Errors
 /// When there is no such place, or somebody else records to it.
-pub fn start(options: Options, tell: Tell) -> io::Result<(Keeper, JoinHandle<io::Result<()>>)> {
-    let (keeper, received) = Keeper::channel();
-    let queued = keeper.queued();
+pub fn start(options: Options, tell: Tell) -> io::Result<(LookSender, JoinHandle<io::Result<()>>)> {
+    let (look_sender, received) = LookSender::channel();
+    let queued = look_sender.queued();
     let mut tape = Tape::open(options)?;
     let serve = move || {
         loop {
             match received.recv_timeout(tape.options.sync.max(Duration::from_millis(10))) {
                 Ok(Command::Keep(look)) => {
-                    Keeper::taken(&queued);
+                    LookSender::taken(&queued);
                     tape.keep(&look, &tell)?;
                 }
                 Ok(Command::Lost(reason)) => tape.lost(&reason, &tell)?,
@@ -72,7 +72,7 @@ pub fn start(options: Options, tell: Tell) -> io::Result<(Keeper, JoinHandle<io:
         }
     };
     let thread = std::thread::Builder::new().name("record".to_owned()).spawn(serve)?;
-    Ok((keeper, thread))
+    Ok((look_sender, thread))
 }
 
 /// What writes looks one after the other.

@@ -11,7 +11,7 @@ use crate::wire::report::{Report, Setting};
 const IDLE: f64 = 40.0;
 
 /// Seconds for which a change of a table should wait.
-const PATIENCE: f64 = 2.0;
+const LOCK_TIMEOUT: f64 = 2.0;
 
 /// Seconds after which the server looks for a deadlock as it is installed.
 const USUAL: f64 = 1.0;
@@ -65,7 +65,7 @@ fn lock_timeout(view: &View) -> Option<Setting> {
         let waiter = graph.queues.get(queue)?.waiters.get(at)?;
         let since = waiter.wait_start?;
         let seconds = (snapshot.taken_at - since).as_seconds_f64();
-        let is_wide = waiter.mode == LockMode::AccessExclusive && node.below > 0 && seconds > PATIENCE;
+        let is_wide = waiter.mode == LockMode::AccessExclusive && node.below > 0 && seconds > LOCK_TIMEOUT;
         is_wide.then_some((waiter.pid, node.below, seconds))
     });
     let (pid, below, seconds) = wide.max_by_key(|(_, below, _)| *below)?;

@@ -153,19 +153,19 @@ pub fn of_execution(seen: &Evidence) -> TaskState {
 }
 
 /// The state of a schedule, `running` where an execution of it runs in the log, `failed` where the last one that ended did. It is overdue
-/// when it has been due for `patience` seconds; given up when nothing starts it again after a failure.
+/// when it has been due for `overdue_after` seconds; given up when nothing starts it again after a failure.
 #[must_use]
 pub fn of_schedule(
     task: &Schedule,
     (running, failed): (bool, bool),
     now: Timestamp,
-    patience: f64,
+    overdue_after: f64,
 ) -> TaskState {
     let due_for = task.next_run_at.map(|at| (now - at).as_seconds_f64()).filter(|seconds| *seconds >= 0.0);
     match due_for {
         _ if running => TaskState::Running,
         _ if task.enabled == Some(false) => TaskState::Disabled,
-        Some(seconds) if seconds >= patience => TaskState::Overdue,
+        Some(seconds) if seconds >= overdue_after => TaskState::Overdue,
         Some(_) => TaskState::Due,
         None if failed && task.next_run_at.is_none() => TaskState::Failed,
         None => TaskState::Idle,

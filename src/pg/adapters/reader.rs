@@ -153,14 +153,14 @@ impl Adapters {
         }
     }
 
-    /// Takes in what was read since the last poll, of which these are the locks and the time, and waits for it for at most `patience`; later it
+    /// Takes in what was read since the last poll, of which these are the locks and the time, and waits for it for at most `timeout`; later it
     /// counts from the next poll on.
     pub(in crate::pg) async fn collect(
         &mut self,
         (locks, taken_at): (&Section<Lock>, Timestamp),
-        patience: Duration,
+        timeout: Duration,
     ) {
-        match self.reading.take(patience).await {
+        match self.reading.take(timeout).await {
             None => {}
             Some(Ok(Ok(turn))) => self.take(turn, locks, taken_at),
             Some(_) => self.renewal.fail(),

@@ -71,7 +71,7 @@ pub struct Limits {
     /// The same for all rows: that many are kept.
     pub whole_table: u64,
     /// How long a snapshot waits for names that are not known yet; later ones come with the next.
-    pub name_patience: Duration,
+    pub name_timeout: Duration,
     /// Whose tables are read by statements, beside those of superusers and of the role that is connected.
     pub trusted_owners: TrustedOwners,
     /// Where the config says that tables are.
@@ -81,7 +81,7 @@ pub struct Limits {
     /// The parts of them that are read at all.
     pub adapter_parts: Parts,
     /// How long a snapshot waits for them; what comes later comes with the next.
-    pub adapter_patience: Duration,
+    pub adapter_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -97,12 +97,12 @@ impl Default for Limits {
             clock_slack: Duration::from_secs(5),
             whole_scan: 50_000,
             whole_table: 250_000,
-            name_patience: Duration::from_millis(30),
+            name_timeout: Duration::from_millis(30),
             trusted_owners: TrustedOwners::default(),
             tables: Places::default(),
             adapters: Arc::default(),
             adapter_parts: Parts::ALL,
-            adapter_patience: Duration::from_millis(30),
+            adapter_timeout: Duration::from_millis(30),
         }
     }
 }

@@ -128,12 +128,12 @@ impl NameCache {
         oids
     }
 
-    /// Asks for what is in use and not known, and waits for the answer for at most `patience`.
-    pub(super) async fn look_up(&mut self, client: &Arc<Client>, used: Used, patience: Duration) {
+    /// Asks for what is in use and not known, and waits for the answer for at most `timeout`.
+    pub(super) async fn look_up(&mut self, client: &Arc<Client>, used: Used, timeout: Duration) {
         if !self.asking.is_begun() {
             self.ask(client, used);
         }
-        match self.asking.take(patience).await {
+        match self.asking.take(timeout).await {
             None => {}
             Some(Ok(Ok(found))) => self.learn(found),
             Some(_) => {

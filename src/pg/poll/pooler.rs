@@ -58,9 +58,9 @@ pub async fn is_own(client: &Client, info: &ConnInfo) -> Result<(), OpenError> {
 
 /// Whether the pooler in between keeps a session for its client. Opens another connection for that, for a moment. Where nobody can tell,
 /// because there is no second one to be had or it says nothing of the first, it is taken for one that does not.
-pub(super) async fn keeps_sessions(client: &Client, info: &ConnInfo, patience: Duration) -> Pooling {
+pub(super) async fn keeps_sessions(client: &Client, info: &ConnInfo, timeout: Duration) -> Pooling {
     let asked = Box::pin(refuse_transaction_mode(client, info));
-    match tokio::time::timeout(patience, asked).await {
+    match tokio::time::timeout(timeout, asked).await {
         Ok(Ok(())) => Pooling::Sessions,
         _ => Pooling::Transactions,
     }

@@ -13,7 +13,7 @@ use super::PollError;
 const QUIET: Duration = Duration::from_secs(2);
 
 /// Longest wait for the answer, which any server has at once.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks again and again, while the connection is not `busy`, and returns when there is no answer. The question is the end of a message of
 /// no statement (`Sync`): it is seen nowhere on the server, and changes nothing there.
@@ -24,11 +24,11 @@ pub(crate) async fn silence(client: &Client, busy: impl Fn() -> bool) -> PollErr
         if busy() {
             continue;
         }
-        match tokio::time::timeout(PATIENCE, client.check_connection()).await {
+        match tokio::time::timeout(TIMEOUT, client.check_connection()).await {
             Ok(Ok(())) => {}
             // The connection itself knows why it has ended, and says so elsewhere.
             Ok(Err(_)) => std::future::pending().await,
-            Err(_) => return PollError::Timeout(PATIENCE),
+            Err(_) => return PollError::Timeout(TIMEOUT),
         }
     }
 }

@@ -157,8 +157,8 @@ impl Session {
     pub async fn poll(&mut self, before: Option<&Snapshot>) -> Result<Snapshot, PollError> {
         // What was read since the last poll comes before its locks and sessions, which then say what became of it.
         if let Some(before) = before {
-            let patience = self.limits.adapter_patience;
-            self.adapters.collect((&before.locks, before.taken_at), patience).await;
+            let timeout = self.limits.adapter_timeout;
+            self.adapters.collect((&before.locks, before.taken_at), timeout).await;
         }
         let started = clock::monotonic();
         let timeout = self.limits.poll_timeout;
@@ -185,11 +185,11 @@ impl Session {
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
         let used = scan.used(before, &self.server);
-        let patience = self.limits.name_patience;
+        let timeout = self.limits.name_timeout;
         if let Hold::Own(_) = self.hold {
-            self.names.look_up(&self.client, used, patience).await;
+            self.names.look_up(&self.client, used, timeout).await;
             let snapshot = self.assemble(scan, before, taken_at, answered);
-            self.sources.look_again(&self.client, patience).await;
+            self.sources.look_again(&self.client, timeout).await;
             self.adapters.begin(&self.client, &snapshot.locks);
             return Ok(snapshot);
         }
@@ -227,9 +227,9 @@ impl Session {
     /// Looks up what a session of our own looks up beside the poll.
     async fn look_up_lent(&mut self, used: Used) -> Result<(), tokio_postgres::Error> {
         let Self { client, names, sources, .. } = self;
-        let patience = self.limits.poll_timeout;
-        Scope::Open.apart(client, names.look_up(client, used, patience)).await?;
-        Scope::Open.apart(client, sources.look_again(client, patience)).await
+        let timeout = self.limits.poll_timeout;
+        Scope::Open.apart(client, names.look_up(client, used, timeout)).await?;
+        Scope::Open.apart(client, sources.look_again(client, timeout)).await
     }
 
     /// From now on somebody looks at these parts of job systems of others; the rest of them is read less often.

@@ -110,15 +110,15 @@ impl Sources {
         !self.readers.is_empty()
     }
 
-    /// Looks again when it is time, and waits for the answer for at most `patience`; later ones count from the next
+    /// Looks again when it is time, and waits for the answer for at most `timeout`; later ones count from the next
     /// poll on.
-    pub(super) async fn look_again(&mut self, client: &Arc<Client>, patience: Duration) {
+    pub(super) async fn look_again(&mut self, client: &Arc<Client>, timeout: Duration) {
         if !self.looking.is_begun() && self.renewal.is_due() {
             self.renewal.begin();
             let (client, search) = (Arc::clone(client), self.search.clone());
             self.looking.begin(async move { look(&client, &search).await });
         }
-        match self.looking.take(patience).await {
+        match self.looking.take(timeout).await {
             None => {}
             Some(Ok(Ok(readers))) => (self.readers, self.unknown) = (readers, None),
             Some(_) => self.renewal.fail(),

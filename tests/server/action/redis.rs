@@ -35,7 +35,7 @@ async fn set(servers: &[RedisUrl], value: &str) {
 }
 
 async fn read(servers: &[RedisUrl]) -> Arc<RedisLease> {
-    let options = RedisOptions { patience: Duration::from_secs(10), ..RedisOptions::default() };
+    let options = RedisOptions { timeout: Duration::from_secs(10), ..RedisOptions::default() };
     let state = read_once(servers.to_vec(), options).await;
     Arc::new(state.leases.rows.first().unwrap().clone())
 }

@@ -66,7 +66,7 @@ pub(crate) async fn session(server: &EmbeddedServer) -> Session {
 
 /// Limits for a busy machine: names are waited for.
 pub(crate) fn patient() -> Limits {
-    Limits { name_patience: Duration::from_secs(5), ..Limits::default() }
+    Limits { name_timeout: Duration::from_secs(5), ..Limits::default() }
 }
 
 /// Polls until `done` says so.

@@ -65,7 +65,7 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         support::wait_until("somebody waits", async || admin.query_one(blocked, &[]).await.unwrap().get(0))
             .await;
 
-        let limits = Limits { name_patience: std::time::Duration::from_secs(5), ..Limits::default() };
+        let limits = Limits { name_timeout: std::time::Duration::from_secs(5), ..Limits::default() };
         let pooler = Pooler::start_with(server, "transaction", "server_round_robin = 1");
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
         let mut own = Session::open(&info, limits.clone()).await.unwrap();

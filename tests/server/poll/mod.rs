@@ -9,7 +9,6 @@ mod known;
 mod lent;
 mod locks;
 mod loss;
-mod patience;
 mod raw;
 mod rights;
 mod settings;
@@ -17,6 +16,7 @@ mod setup;
 mod signals;
 mod snapshot;
 mod text;
+mod timeout;
 mod views;
 
 use crate::support;

@@ -60,7 +60,7 @@ impl Stage {
     pub(crate) async fn on(server: &EmbeddedServer, ddl: &str) -> Self {
         let info = support::database(server).await;
         support::open(&info).await.client.batch_execute(ddl).await.unwrap();
-        let limits = Limits { name_patience: std::time::Duration::from_secs(5), ..Limits::default() };
+        let limits = Limits { name_timeout: std::time::Duration::from_secs(5), ..Limits::default() };
         let session = Session::open(&info, limits.clone()).await.unwrap();
         let digest = digest();
         let view = digest.view();
@@ -93,7 +93,7 @@ impl Stage {
     /// The same for the job systems of others. What is free at the first look is an orphan.
     pub(crate) async fn adapters(&mut self, adapters: Vec<Arc<Adapter>>) {
         self.limits.adapters = adapters.into();
-        self.limits.adapter_patience = support::TIMEOUT;
+        self.limits.adapter_timeout = support::TIMEOUT;
         let thresholds = Thresholds { orphan_grace: 0.0, ..Thresholds::default() };
         self.digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
         self.reopen().await;

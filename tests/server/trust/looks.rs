@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_millis(20);
 /// Limits for a busy machine, with owners that are trusted.
 pub(crate) fn limits(trusted: &[&str]) -> Limits {
     Limits {
-        name_patience: Duration::from_secs(5),
+        name_timeout: Duration::from_secs(5),
         trusted_owners: trusted.iter().map(|owner| (*owner).to_owned()).collect(),
         ..Limits::default()
     }

@@ -16,9 +16,9 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
     timing.step().await;
     let second = running.begin("picker-2", &reserve("B-200")).await?;
     // Only a superuser may say when the check runs; for others it does after the server's own time, by default 1 s.
-    let patience = format!("SET LOCAL deadlock_timeout = {}", timing.hold.as_millis());
+    let timeout = format!("SET LOCAL deadlock_timeout = {}", timing.hold.as_millis());
     for session in [&first, &second] {
-        if session.run(&format!("SAVEPOINT s; {patience}")).await.is_err() {
+        if session.run(&format!("SAVEPOINT s; {timeout}")).await.is_err() {
             session.run("ROLLBACK TO SAVEPOINT s").await?;
         }
     }

@@ -86,7 +86,7 @@ pub enum Wait {
 
 impl Wait {
     /// How long the answer may take. A server that has died does not keep the time that it was given.
-    fn patience(self) -> Option<Duration> {
+    fn timeout(self) -> Option<Duration> {
         match self {
             Self::Forever => None,
             Self::Never => Some(TIMEOUT),

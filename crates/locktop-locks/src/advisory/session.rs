@@ -140,7 +140,7 @@ impl Session {
         // time limit for statements does not cut it short.
         let call = Call::Lock(Level::Session, mode, key).sql();
         let sql = format!("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {lock_timeout}; {call}");
-        match self.ask_within(wait.patience(), &sql).await {
+        match self.ask_within(wait.timeout(), &sql).await {
             Ok(_) => Ok(true),
             Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => Ok(false),
             Err(error) => Err(error),

@@ -41,10 +41,10 @@ pub async fn xact_lock(
     match wait.lock_timeout() {
         None => {
             let call = Call::Try(Level::Transaction, mode, key).sql();
-            Ok(ask(transaction, wait.patience(), &call).await?.as_deref() == Some("t"))
+            Ok(ask(transaction, wait.timeout(), &call).await?.as_deref() == Some("t"))
         }
-        Some(0) => ask(transaction, wait.patience(), &call).await.map(|_| true),
-        Some(limit) => at_most(transaction, &call, limit, wait.patience()).await,
+        Some(0) => ask(transaction, wait.timeout(), &call).await.map(|_| true),
+        Some(limit) => at_most(transaction, &call, limit, wait.timeout()).await,
     }
 }
 
@@ -54,7 +54,7 @@ async fn at_most(
     transaction: &Transaction<'_>,
     call: &str,
     limit: u32,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<bool, AdvisoryError> {
     let setting = "SELECT pg_catalog.current_setting('lock_timeout')";
     let before = ask(transaction, Some(TIMEOUT), setting).await?.unwrap_or_default();
@@ -63,7 +63,7 @@ async fn at_most(
         "SAVEPOINT locktop_wait; SET LOCAL lock_timeout = {limit}; {call}; SET LOCAL lock_timeout = '{before}'; \
          RELEASE SAVEPOINT locktop_wait"
     );
-    match ask(transaction, patience, &sql).await {
+    match ask(transaction, timeout, &sql).await {
         Ok(_) => Ok(true),
         Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => {
             let back = "ROLLBACK TO SAVEPOINT locktop_wait; RELEASE SAVEPOINT locktop_wait";

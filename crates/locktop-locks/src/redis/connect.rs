@@ -100,31 +100,31 @@ impl Reply {
 #[derive(Debug, Clone)]
 pub struct Connection {
     server: RedisUrl,
-    patience: Duration,
+    timeout: Duration,
     inner: MultiplexedConnection,
 }
 
 impl Connection {
-    /// Connects, within `patience`; every command after that has as long.
+    /// Connects, within `timeout`; every command after that has as long.
     ///
     /// # Errors
     /// When the server cannot be reached, does not answer in time, is not who it should be, or refuses the password or the
     /// database.
-    pub async fn open(server: &RedisUrl, patience: Duration) -> Result<Self, RedisFault> {
+    pub async fn open(server: &RedisUrl, timeout: Duration) -> Result<Self, RedisFault> {
         let unfit = |trouble| RedisFault::Tls { server: server.clone(), trouble };
         // The one time limit that holds is the one around everything: looking up a name has none of its own.
         let config =
-            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(Some(patience));
+            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(Some(timeout));
         let connecting = async {
             let client = server.tls().client(server.info()).await.map_err(unfit)?;
             let inner = client.get_multiplexed_async_connection_with_config(&config).await;
             inner.map_err(|error| {
-                if error.is_timeout() { unanswered(server, patience) } else { refused(server, &error) }
+                if error.is_timeout() { unanswered(server, timeout) } else { refused(server, &error) }
             })
         };
-        let inner = tokio::time::timeout(patience, connecting).await;
-        let inner = inner.map_err(|_| unanswered(server, patience))??;
-        Ok(Self { server: server.clone(), patience, inner })
+        let inner = tokio::time::timeout(timeout, connecting).await;
+        let inner = inner.map_err(|_| unanswered(server, timeout))??;
+        Ok(Self { server: server.clone(), timeout, inner })
     }
 
     /// The server that it is connected to.
@@ -176,7 +176,7 @@ impl Connection {
     fn fault(&self, error: &RedisError, command: &'static str) -> RedisFault {
         let server = self.server.clone();
         if error.is_timeout() {
-            RedisFault::Silent { server, patience: self.patience }
+            RedisFault::Silent { server, timeout: self.timeout }
         } else if error.is_io_error() || error.is_unrecoverable_error() {
             RedisFault::Lost { server, reason: reason(error) }
         } else {
@@ -197,12 +197,12 @@ fn refused(server: &RedisUrl, error: &RedisError) -> RedisFault {
 }
 
 /// Nothing came while connecting. Redis takes the beginning of TLS for one of its own commands, and waits for the rest of it.
-fn unanswered(server: &RedisUrl, patience: Duration) -> RedisFault {
+fn unanswered(server: &RedisUrl, timeout: Duration) -> RedisFault {
     let server = server.clone();
     if server.is_encrypted() {
-        RedisFault::Tls { server, trouble: TlsTrouble::Silent(patience) }
+        RedisFault::Tls { server, trouble: TlsTrouble::Silent(timeout) }
     } else {
-        RedisFault::Silent { server, patience }
+        RedisFault::Silent { server, timeout }
     }
 }
 

@@ -25,12 +25,12 @@ pub enum RedisFault {
         trouble: TlsTrouble,
     },
     /// No answer came in time, to connecting or to a command.
-    #[error("{server}: no answer within {} ms", .patience.as_millis())]
+    #[error("{server}: no answer within {} ms", .timeout.as_millis())]
     Silent {
         /// The server that did not answer.
         server: RedisUrl,
         /// How long an answer was waited for.
-        patience: Duration,
+        timeout: Duration,
     },
     /// The connection broke while an answer was waited for.
     #[error("{server}: the connection is lost: {reason}")]

@@ -33,7 +33,7 @@ pub(super) enum Vote {
 #[derive(Debug)]
 pub(super) struct Member {
     server: RedisUrl,
-    patience: Duration,
+    timeout: Duration,
     quarantine: Option<Duration>,
     slot: Mutex<Slot>,
 }
@@ -54,8 +54,8 @@ struct Open {
 }
 
 impl Member {
-    pub(super) fn new(server: RedisUrl, patience: Duration, quarantine: Option<Duration>) -> Self {
-        Self { server, patience, quarantine, slot: Mutex::default() }
+    pub(super) fn new(server: RedisUrl, timeout: Duration, quarantine: Option<Duration>) -> Self {
+        Self { server, timeout, quarantine, slot: Mutex::default() }
     }
 
     /// `SET key value NX PX term`, if the server votes.
@@ -78,9 +78,9 @@ impl Member {
     }
 
     async fn ask(&self, command: &Command, votes: bool) -> Vote {
-        let answer = tokio::time::timeout(self.patience, self.send(command, votes)).await;
+        let answer = tokio::time::timeout(self.timeout, self.send(command, votes)).await;
         let silent = || {
-            let fault = RedisFault::Silent { server: self.server.clone(), patience: self.patience };
+            let fault = RedisFault::Silent { server: self.server.clone(), timeout: self.timeout };
             (fault.to_string(), false)
         };
         let (vote, keep) = match answer.unwrap_or_else(|_| Err(silent())) {
@@ -142,7 +142,7 @@ impl Member {
             return Ok(open.clone());
         }
         let fault = |fault: RedisFault| (fault.to_string(), false);
-        let connection = Connection::open(&self.server, self.patience).await.map_err(fault)?;
+        let connection = Connection::open(&self.server, self.timeout).await.map_err(fault)?;
         let votes_from = match self.quarantine {
             None => Ok(clock::monotonic()),
             Some(quarantine) => votes_from(&connection, quarantine).await.map_err(fault)?,

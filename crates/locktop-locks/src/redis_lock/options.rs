@@ -21,7 +21,7 @@ pub enum Restarts {
 #[derive(Debug, Clone)]
 pub struct LockOptions {
     pub(super) term: Duration,
-    pub(super) patience: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     pub(super) name: String,
     pub(super) restarts: Restarts,
     pub(super) longest_term: Option<Duration>,
@@ -41,7 +41,7 @@ impl LockOptions {
     pub fn term(term: Duration) -> Self {
         Self {
             term,
-            patience: None,
+            timeout: None,
             name: String::new(),
             restarts: Restarts::StayOut,
             longest_term: None,
@@ -51,8 +51,8 @@ impl LockOptions {
 
     /// The time that one server has to answer; by default a twentieth of the term, at least 50 ms and at most 1 s.
     #[must_use]
-    pub fn patience(self, patience: Duration) -> Self {
-        Self { patience: Some(patience), ..self }
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
     }
 
     /// Who holds the lock, for people who look at the value: `name:` and something random.
@@ -79,9 +79,9 @@ impl LockOptions {
         Self { longest_delay: longest, ..self }
     }
 
-    pub(super) fn server_patience(&self) -> Duration {
+    pub(super) fn server_timeout(&self) -> Duration {
         let part = (self.term / 20).clamp(Duration::from_millis(50), Duration::from_secs(1));
-        self.patience.unwrap_or(part)
+        self.timeout.unwrap_or(part)
     }
 
     /// For how long a server that has started has no vote.
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_server_has_a_part_of_the_term_to_answer() {
-        let patience = |term| LockOptions::term(Duration::from_millis(term)).server_patience().as_millis();
-        assert_eq!((patience(100), patience(10_000), patience(600_000)), (50, 500, 1000));
+        let timeout = |term| LockOptions::term(Duration::from_millis(term)).server_timeout().as_millis();
+        assert_eq!((timeout(100), timeout(10_000), timeout(600_000)), (50, 500, 1000));
     }
 
     #[test]

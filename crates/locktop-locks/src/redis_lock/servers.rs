@@ -48,8 +48,8 @@ impl RedisLocks {
         if options.term < SHORTEST_TERM {
             return Err(SetupError::Term(options.term));
         }
-        let (patience, quarantine) = (options.server_patience(), options.quarantine());
-        let members = servers.into_iter().map(|server| Member::new(server, patience, quarantine)).collect();
+        let (timeout, quarantine) = (options.server_timeout(), options.quarantine());
+        let members = servers.into_iter().map(|server| Member::new(server, timeout, quarantine)).collect();
         Ok(Self { members, options })
     }
 

@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed:
     let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let info = info.with_application_name(&config.worker);
     let options =
-        LockOptions::term(Duration::from_millis(term)).named(config.worker.as_str()).patience(TIMEOUT);
+        LockOptions::term(Duration::from_millis(term)).named(config.worker.as_str()).timeout(TIMEOUT);
     let set = |name, urls: &[String]| {
         let locks = RedisLocks::connect(urls, options.clone()).map_err(|error| error.to_string())?;
         Ok::<_, String>(Set { name, locks })

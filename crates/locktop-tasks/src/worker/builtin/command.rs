@@ -20,7 +20,7 @@ use crate::worker::stop::Stop;
 
 const WATCH: &str = include_str!("watch.sh");
 
-/// How long a group that was asked to end may take, before it is killed. Shorter than the patience of who told the work to stop.
+/// How long a group that was asked to end may take, before it is killed. Shorter than the timeout of who told the work to stop.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long the end of what was killed may take, and the rest of its output.
 const KILLED: Duration = Duration::from_secs(1);

@@ -71,8 +71,8 @@ async fn no_backend_waits_for_long_after_a_poll() {
     on_all_versions_at_once(async |server| {
         let observer = Observer::open(&server).await;
         for (table, lock_timeout, statement_timeout) in [("a", short, long), ("b", long, short)] {
-            let name_patience = Duration::from_millis(1);
-            let limits = Limits { lock_timeout, statement_timeout, name_patience, ..Limits::default() };
+            let name_timeout = Duration::from_millis(1);
+            let limits = Limits { lock_timeout, statement_timeout, name_timeout, ..Limits::default() };
             let mut session = Session::open(&info(&server), limits).await.unwrap();
             let mut snapshot = session.poll(None).await.unwrap();
             observer.lock(table).await;
