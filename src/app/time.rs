@@ -5,6 +5,7 @@ use chrono::{NaiveTime, TimeDelta};
 use crate::model::Timestamp;
 use crate::model::timeline::Step;
 use crate::model::zone::Zone;
+use crate::text::parse_duration;
 
 /// What a typed time may be.
 const EXPECTED: &str = "a time is 14:02, 14:02:31, -90s, -5m, -1h or worst; nothing is now";
@@ -21,7 +22,9 @@ pub fn parse(text: &str, newest: Timestamp, zone: Zone) -> Result<Option<Step>, 
         _ => {}
     }
     let time = match text.strip_prefix('-') {
-        Some(ago) => ago_of(ago).and_then(|ago| newest.checked_sub_signed(ago)),
+        Some(ago) => {
+            parse_duration(ago).and_then(|ago| newest.checked_sub_signed(TimeDelta::from_std(ago).ok()?))
+        }
         None => time_of_day(text, newest, zone),
     };
     time.map(|time| Some(Step::Time(time))).ok_or_else(|| EXPECTED.to_owned())
@@ -73,19 +76,6 @@ pub fn in_recording(
         }
         other => other.map_err(|_| IN_RECORDING.to_owned()),
     }
-}
-
-/// `90s`, `5m`, `1h`; a lone number is in seconds.
-fn ago_of(text: &str) -> Option<TimeDelta> {
-    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(end)?;
-    let factor = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return None,
-    };
-    TimeDelta::try_seconds(number.parse::<i64>().ok()?.checked_mul(factor)?)
 }
 
 fn time_of_day(text: &str, newest: Timestamp, zone: Zone) -> Option<Timestamp> {

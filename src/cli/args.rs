@@ -16,9 +16,9 @@ use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
 pub use crate::app::screens::Screen;
-use crate::config::duration;
 use crate::locks::work_session::WorkerId;
 use crate::schema::SchemaName;
+use crate::text::parse_duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -309,17 +309,17 @@ pub struct SnapshotArgs {
 }
 
 fn grace(text: &str) -> Result<Duration, String> {
-    duration::parse(text).ok_or_else(|| "expected a duration such as 10s".to_owned())
+    parse_duration(text).ok_or_else(|| "expected a duration such as 10s".to_owned())
 }
 
 fn heartbeat(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
+    parse_duration(text)
         .filter(|found| (Duration::from_millis(100)..=Duration::from_secs(10)).contains(found))
         .ok_or_else(|| "expected a duration from 0.1s to 10s, such as 5s".to_owned())
 }
 
 fn observe_locks(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
+    parse_duration(text)
         .filter(|found| (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(found))
         .ok_or_else(|| "expected a duration from 0.1s to 1h, such as 5s".to_owned())
 }

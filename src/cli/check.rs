@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::log::LogArgs;
-use crate::config::duration;
+use crate::text::parse_duration;
 use crate::wire::check::{CheckFormat, Limits, MEASURES, Measure, Range, Status, names};
 
 /// `locktop check`.
@@ -147,7 +147,7 @@ fn limit(text: &str) -> Result<(String, Range), String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let time = match text.parse::<u32>() {
         Ok(seconds) => Duration::from_secs(seconds.into()),
-        Err(_) => duration::parse(text).ok_or("expected a duration such as 10s")?,
+        Err(_) => parse_duration(text).ok_or("expected a duration such as 10s")?,
     };
     if time.is_zero() { Err("no time at all is not enough".to_owned()) } else { Ok(time) }
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::log::LogArgs;
 use super::options::{SnapshotFormat, ViewArgs};
-use crate::config::duration;
+use crate::text::parse_duration;
 use locktop_lab::tasks::Summary;
 
 const TASKS: &str = "Tasks";
@@ -133,6 +133,6 @@ fn time_scale(text: &str) -> Result<f64, String> {
 }
 
 fn playing_time(text: &str) -> Result<Duration, String> {
-    let found = duration::parse(text).filter(|found| !found.is_zero());
+    let found = parse_duration(text).filter(|found| !found.is_zero());
     found.ok_or_else(|| "expected a duration, such as 20s or 5m".to_owned())
 }

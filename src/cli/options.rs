@@ -6,7 +6,8 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::app::screens::Screen;
-use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+use crate::config::{MAX_REFRESH, MIN_REFRESH};
+use crate::text::parse_duration;
 
 /// How the dashboard looks and starts.
 #[derive(Debug, Clone, Default, Args)]
@@ -79,7 +80,7 @@ impl ThemeName {
 }
 
 pub(super) fn refresh(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
+    parse_duration(text)
         .filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found))
         .ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
 }

@@ -8,11 +8,12 @@ use clap::{Args, ValueEnum};
 use super::log::LogArgs;
 use super::options::ViewArgs;
 use super::zone;
-use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+use crate::config::{MAX_REFRESH, MIN_REFRESH};
 use crate::feed::record::Around;
 use crate::feed::record::names::Salt;
 use crate::feed::record::redact::Redaction;
 use crate::model::zone::Zone;
+use crate::text::parse_duration;
 
 /// `locktop record`.
 #[derive(Debug, Clone, Args)]
@@ -241,16 +242,16 @@ impl ReportArgs {
 }
 
 fn refresh(text: &str) -> Result<Duration, String> {
-    let found = duration::parse(text).filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found));
+    let found = parse_duration(text).filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found));
     found.ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    duration::parse(text).ok_or_else(|| "expected a duration such as 8h".to_owned())
+    parse_duration(text).ok_or_else(|| "expected a duration such as 8h".to_owned())
 }
 
 fn before(text: &str) -> Result<Duration, String> {
-    let found = duration::parse(text).filter(|time| *time <= Duration::from_secs(3600));
+    let found = parse_duration(text).filter(|time| *time <= Duration::from_secs(3600));
     found.ok_or_else(|| "expected a duration up to 1h, such as 2m".to_owned())
 }
 
@@ -265,7 +266,7 @@ fn amount(text: &str) -> Result<Amount, String> {
         let number: u64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
         Some(Amount::Size(number.checked_mul(*factor)?))
     });
-    let time = || duration::parse(text).filter(|time| !time.is_zero()).map(Amount::Time);
+    let time = || parse_duration(text).filter(|time| !time.is_zero()).map(Amount::Time);
     size.filter(|size| *size != Amount::Size(0))
         .or_else(time)
         .ok_or_else(|| "expected a duration such as 1h, or a size such as 256MB".to_owned())

@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::log::LogArgs;
 use super::options::SnapshotFormat;
-use crate::config::duration;
 use crate::schema::SchemaName;
+use crate::text::parse_duration;
 
 /// Longest wait for a session to end.
 const MAX_WAIT: Duration = Duration::from_secs(600);
@@ -76,13 +76,13 @@ fn limit(text: &str) -> Result<Limit, String> {
     if text == "own" {
         return Ok(Limit::Own);
     }
-    duration::parse(text)
+    parse_duration(text)
         .map(Limit::Longer)
         .ok_or_else(|| "expected a duration, such as 30m (a target comes before the option)".to_owned())
 }
 
 fn wait(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
+    parse_duration(text)
         .filter(|found| *found <= MAX_WAIT)
         .ok_or_else(|| "expected a duration up to 10m, such as 10s".to_owned())
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::config::duration;
 use crate::schema::{Log, SchemaName};
+use crate::text::parse_duration;
 
 /// `locktop schema …`.
 #[derive(Debug, Clone, Subcommand)]
@@ -127,5 +127,5 @@ impl LogName {
 }
 
 fn keep(text: &str) -> Result<Duration, String> {
-    duration::parse(text).ok_or_else(|| "expected a duration such as 30d".to_owned())
+    parse_duration(text).ok_or_else(|| "expected a duration such as 30d".to_owned())
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
-use super::duration;
 use super::reader::{Reader, Value, get};
 use crate::model::Text;
 use crate::model::expected::ExpectedBlocker;
+use crate::text::parse_duration;
 
 const CONDITIONS: [(&str, &str); 5] = [
     ("application", "an application_name in quotes"),
@@ -45,7 +45,7 @@ pub(super) fn blockers(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Exp
 
 fn longest_wait(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Option<Duration> {
     let value = get(table, "longest_wait")?;
-    let found = value.get_ref().as_str().and_then(duration::parse).filter(|found| !found.is_zero());
+    let found = value.get_ref().as_str().and_then(parse_duration).filter(|found| !found.is_zero());
     if found.is_none() {
         reader.expected("longest_wait", value, "a duration such as \"30m\" or \"2h\"");
     }

@@ -2,9 +2,9 @@
 
 use toml::de::DeTable;
 
-use super::duration;
 use super::reader::{Reader, Value, get};
 use crate::feed::history::Limits;
+use crate::text::parse_duration;
 
 /// More than a day of looks is for a file.
 const MAX_SECONDS: u64 = 24 * 60 * 60;
@@ -22,7 +22,7 @@ pub(super) fn history(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Limits {
         "length",
         "a duration up to \"24h\", such as \"15m\"; \"0s\" keeps nothing",
         |text| {
-            limits.length = duration::parse(text).filter(|length| length.as_secs() <= MAX_SECONDS)?;
+            limits.length = parse_duration(text).filter(|length| length.as_secs() <= MAX_SECONDS)?;
             Some(())
         },
     );

@@ -4,7 +4,6 @@
 
 pub mod adapter;
 pub mod append;
-pub mod duration;
 mod error;
 mod expected;
 mod history;

@@ -5,13 +5,12 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::reader::{Reader, Value, get, integer, number};
-use super::{
-    Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, duration,
-};
+use super::{Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target};
 use super::{adapter, expected, history, redis_servers};
 use crate::model::alert::Ways;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
+use crate::text::parse_duration;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use pg_connect::error::ConnInfoError;
 
@@ -73,7 +72,7 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
 }
 
 fn refresh(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Duration> {
-    let found = value.get_ref().as_str().and_then(duration::parse);
+    let found = value.get_ref().as_str().and_then(parse_duration);
     let found = found.filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found));
     if found.is_none() {
         reader.expected("refresh", value, REFRESH_EXPECTED);
@@ -228,7 +227,7 @@ fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, limits: &mut Thresh
     reader.only(table, " in [thresholds]", &names);
     for (name, limit) in durations {
         let Some(value) = get(table, name) else { continue };
-        match value.get_ref().as_str().and_then(duration::parse) {
+        match value.get_ref().as_str().and_then(parse_duration) {
             Some(found) => *limit = found.as_secs_f64(),
             None => reader.expected(name, value, "a duration such as \"30s\", \"1m\" or \"2h\""),
         }

@@ -5,12 +5,12 @@ use std::str::FromStr;
 use strum::VariantArray;
 use toml::de::DeTable;
 
-use super::super::duration;
 use super::super::reader::{Reader, get, integer};
 use super::values::{OWN, is_name, line, setting};
 use super::{actions, detect, queries};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, Evidence, Limit, Part, Setting};
+use crate::text::parse_duration;
 
 /// The only version of the format.
 const FORMAT: i64 = 1;
@@ -147,7 +147,7 @@ fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adap
     if adapter.setting(text).is_some_and(|setting| setting.seconds.is_some()) {
         return Some(Limit::Setting(text.into()));
     }
-    let seconds = duration::parse(text).map(|duration| Limit::Seconds(duration.as_secs_f64()));
+    let seconds = parse_duration(text).map(|duration| Limit::Seconds(duration.as_secs_f64()));
     if seconds.is_none() {
         reader.expected(key, value, "a duration such as \"5m\", or the name of a setting that is one");
     }

@@ -1,9 +1,9 @@
 //! Values that the parts of an adapter's file share.
 
-use super::super::duration;
 use super::super::reader::{Reader, Value};
 use crate::model::Text;
 use crate::model::adapter::Setting;
+use crate::text::parse_duration;
 
 /// Keys of `[adapters.NAME]` that are no settings of the system.
 pub(super) const OWN: [&str; 2] = ["schema", "allow_actions"];
@@ -26,6 +26,6 @@ pub(super) fn is_name(name: &str) -> bool {
 
 /// A setting with this value, and its seconds where it is a duration.
 pub(super) fn setting(name: &str, value: &str) -> Setting {
-    let seconds = duration::parse(value).map(|duration| duration.as_secs_f64());
+    let seconds = parse_duration(value).map(|duration| duration.as_secs_f64());
     Setting { name: name.into(), value: value.into(), seconds }
 }

@@ -5,6 +5,7 @@ use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::encoding::Encoding;
 use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
+use crate::text::parse_duration;
 
 /// The server's clock in the row of `assets/sql/identity.sql`.
 pub(super) fn clock_of(row: &tokio_postgres::Row) -> Option<Timestamp> {
@@ -45,7 +46,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         replay: Replay::default(),
         keepalives: keepalives_of(&words(13)),
         query_size: bytes_of_setting(&words(8)),
-        deadlock_timeout: seconds_of_setting(&words(14)),
+        deadlock_timeout: parse_duration(&words(14)).map(|time| time.as_secs_f64()),
         log_lock_waits: boolean(raw(row, 15)),
         sees_all: boolean(raw(row, 9)).unwrap_or_default(),
         orphan_grace: float8(raw(row, 12)).filter(|seconds| seconds.is_finite() && *seconds >= 0.0),
@@ -58,22 +59,6 @@ fn keepalives_of(text: &str) -> Keepalives {
     let mut next = || numbers.next().unwrap_or_default();
     let (check, count, idle, interval) = (next(), next(), next(), next());
     Keepalives { idle, interval, count, check }
-}
-
-/// A time as `current_setting` prints it, `1s`, in seconds.
-fn seconds_of_setting(text: &str) -> Option<f64> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit())?;
-    let (number, unit) = text.split_at_checked(digits)?;
-    let unit = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "min" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return None,
-    };
-    Some(number.parse::<f64>().ok()? * unit)
 }
 
 /// A memory setting as `current_setting` prints it, `1kB`, in bytes.

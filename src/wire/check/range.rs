@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::text::seconds_in;
+
 /// An alert range, from its start to its end, both of which are within it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
@@ -73,14 +75,7 @@ impl FromStr for Range {
 /// A number, or a time in seconds.
 fn value(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match text.strip_prefix(digits)? {
-        "" | "s" => 1.0,
-        "ms" => 0.001,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86400.0,
-        _ => return None,
-    };
+    let factor = seconds_in(text.strip_prefix(digits)?)?;
     let plain = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
     digits.chars().all(plain).then(|| digits.parse::<f64>().ok()).flatten().map(|number| number * factor)
 }

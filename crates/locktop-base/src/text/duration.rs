@@ -1,4 +1,8 @@
-//! Durations for people.
+//! Durations for people, and as people write them.
+
+use std::time::Duration;
+
+const MAX_SECONDS: f64 = 1e9;
 
 /// A duration for people, at most six columns: `0.4s`, `41s`, `2m51s`, `3h02m`, `12d04h`, `210d`. Negative ones are `0s`.
 ///
@@ -20,5 +24,72 @@ pub fn duration(seconds: f64) -> String {
         _ if days < 100 => format!("{days}d{:02}h", hours % 24),
         _ if days < 100_000 => format!("{days}d"),
         _ => format!("{}y", (days / 365).min(99_999)),
+    }
+}
+
+/// Reads what people write and what `current_setting` prints: `1s`, `250ms`, `1m30s`, `1h 5m`; numbers with the units of
+/// [`seconds_in`], in any order. A lone number is in seconds. None for anything else, what is negative, and more than 31 years.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let mut rest = text.trim();
+    let mut seconds = 0.0;
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, tail) = rest.split_at(number_end);
+        let unit_end = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_end);
+        if unit.is_empty() && !(parts == 0 && tail.is_empty()) {
+            return None;
+        }
+        seconds += number.parse::<f64>().ok()? * seconds_in(unit)?;
+        parts += 1;
+        rest = tail.trim_start();
+    }
+    (parts > 0 && seconds <= MAX_SECONDS).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// The seconds in a unit of time: `us`, `ms`, `s` (or no unit), `m` or `min`, `h`, `d`. PostgreSQL writes `min`.
+/// <https://www.postgresql.org/docs/current/config-setting.html>
+#[must_use]
+pub fn seconds_in(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_duration;
+
+    #[test]
+    fn reads_what_people_write() {
+        for (text, seconds) in [
+            ("1s", Some(1.0)),
+            ("0.5s", Some(0.5)),
+            ("250ms", Some(0.25)),
+            ("500us", Some(0.0005)),
+            ("1min", Some(60.0)),
+            ("2", Some(2.0)),
+            ("1m30s", Some(90.0)),
+            ("1h 5m", Some(3_900.0)),
+            ("2d", Some(172_800.0)),
+            ("", None),
+            ("s", None),
+            ("-1s", None),
+            ("1 fortnight", None),
+            ("1m30", None),
+            ("1..5s", None),
+            ("99999999999s", None),
+            ("fast", None),
+        ] {
+            assert_eq!(parse_duration(text).map(|d| d.as_secs_f64()), seconds, "{text:?}");
+        }
     }
 }
