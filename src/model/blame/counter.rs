@@ -316,10 +316,10 @@ fn end_of_transaction(backend: &Backend) -> &'static str {
     let last = last.trim_end().trim_end_matches(';').trim();
     let is = |words: &[&str]| words.iter().any(|word| last.eq_ignore_ascii_case(word));
     if is(&["COMMIT", "END", "COMMIT TRANSACTION", "COMMIT WORK", "END TRANSACTION"]) {
-        "its transaction ended with COMMIT"
+        "COMMIT ended its transaction"
     } else if is(&["ROLLBACK", "ABORT", "ROLLBACK TRANSACTION", "ROLLBACK WORK"]) {
-        "its transaction ended with ROLLBACK"
+        "ROLLBACK ended its transaction"
     } else {
-        "its transaction ended"
+        "transaction ended"
     }
 }
