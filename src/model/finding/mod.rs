@@ -167,7 +167,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 23] = [
+const CHECKS: &[(Check, bool)] = &[
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
