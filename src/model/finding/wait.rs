@@ -1,13 +1,14 @@
 //! A wait beyond the threshold.
 
 use super::look::{Look, party_text};
-use super::{Finding, LIMIT, Severity};
+use super::{Finding, LIMIT, Scene, Severity};
 use crate::model::Timestamp;
-use crate::model::wait_graph::{Queue, Waiter};
+use crate::model::wait_graph::{Holder, Queue, Waiter};
 
 const CHECK: &str = "long_wait";
 
-/// The longest wait for each lock, if it is too long, and how many more wait too long for the same.
+/// The longest wait for each lock, if it is too long, and how many more wait too long for the same. Where all who hold the lock
+/// wait themselves it is one of a chain, of which the first wait is told: the one for a lock of the root.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let mut waits: Vec<_> = look.scene.graph.queues.iter().filter_map(|queue| longest(look, queue)).collect();
     waits.sort_by_key(|wait| (wait.since, wait.waiter.pid));
@@ -45,6 +46,11 @@ struct Wait<'a> {
 
 fn longest<'a>(look: &Look<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
     let limit = look.scene.thresholds.wait;
+    let Scene { graph, index, .. } = look.scene;
+    let waits = |holder: &Holder| index.node(graph, holder.party).is_some_and(|(_, node)| node.waits.is_some());
+    if !queue.holders.is_empty() && queue.holders.iter().all(waits) {
+        return None;
+    }
     let long = || queue.waiters.iter().filter(|waiter| look.is_older(waiter.wait_start, limit));
     let waiter = long().min_by_key(|waiter| (waiter.wait_start, waiter.pid))?;
     Some(Wait { since: waiter.wait_start?, queue, waiter, others: long().count().saturating_sub(1) })

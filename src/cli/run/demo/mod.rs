@@ -132,7 +132,7 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
         (false, _) => named.iter().filter_map(|name| scenario(*name)).collect(),
     };
     let tasks = [ScenarioName::Tasks, ScenarioName::Crash, ScenarioName::Stall];
-    let contests = contests(named);
+    let contests = contests(named, !arguments.headless && arguments.recipe.is_none());
     let played = named.is_empty() || tasks.into_iter().any(asked);
     if !contests.is_empty() && arguments.recipe.is_some() {
         return Err(Failure::Usage("--recipe is for tasks, crash and stall alone".to_owned()));
@@ -170,8 +170,12 @@ fn scenario(name: ScenarioName) -> Option<Scenario> {
     }
 }
 
-/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`].
-fn contests(named: &[ScenarioName]) -> Vec<Contest> {
+/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`]. Who names none sees those that the screens of
+/// leases and of the queue would be empty without.
+fn contests(named: &[ScenarioName], all_screens: bool) -> Vec<Contest> {
+    if named.is_empty() && all_screens {
+        return vec![Contest::Leases, Contest::Queue];
+    }
     let asked = |contest: &Contest| named.iter().any(|name| self::contest(*name) == Some(*contest));
     Contest::ALL.iter().copied().filter(asked).collect()
 }

@@ -151,6 +151,29 @@ fn the_longest_wait_for_each_lock() {
 }
 
 #[test]
+fn of_a_chain_only_the_wait_for_the_root_is_told() {
+    let mut stage = Stage::new()
+        .queue(accounts(), &[(1, LockMode::Exclusive)], vec![waiter(2, LockMode::Exclusive, ago(60))])
+        .queue(advisory(42), &[(2, LockMode::Exclusive)], vec![waiter(3, LockMode::Exclusive, ago(50))]);
+    let node = |pid, waits| TreeNode {
+        party: Party::Backend(pid),
+        parent: None,
+        children: Vec::new(),
+        waits,
+        edge: None,
+        more_blockers: 0,
+        below: 0,
+        cycle: None,
+    };
+    stage.graph.tree.nodes = vec![node(1, None), node(2, Some((0, 0))), node(3, Some((1, 0)))];
+    assert_eq!(&*stage.only().summary, "2 waits 1m00s for Exclusive on accounts");
+    // One who does not wait has it as well: 3 has to wait for him, too.
+    let other = Holder { party: Party::Backend(4), modes: LockModes::of(LockMode::Share) };
+    stage.graph.queues[1].holders.push(other);
+    assert_eq!(stage.find().len(), 2);
+}
+
+#[test]
 fn cycles_name_their_parties() {
     for (parties, text) in [
         (vec![4410, 4466], "deadlock: 4410 and 4466 wait for each other"),

@@ -16,7 +16,7 @@ use super::*;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockModes, LockType, VirtualTransaction};
 use crate::model::snapshot::{Names, Pooling, Section, Server};
-use crate::model::wait_graph::{Holder, Queue, Root, Waiter};
+use crate::model::wait_graph::{Holder, Queue, Root, TreeNode, Waiter};
 
 /// The moment of every snapshot here.
 fn now() -> Timestamp {
