@@ -47,7 +47,8 @@ struct Wait<'a> {
 fn longest<'a>(look: &Look<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
     let limit = look.scene.thresholds.wait;
     let Scene { graph, index, .. } = look.scene;
-    let waits = |holder: &Holder| index.node(graph, holder.party).is_some_and(|(_, node)| node.waits.is_some());
+    let waits =
+        |holder: &Holder| index.node(graph, holder.party).is_some_and(|(_, node)| node.waits.is_some());
     if !queue.holders.is_empty() && queue.holders.iter().all(waits) {
         return None;
     }

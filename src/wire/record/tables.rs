@@ -361,13 +361,15 @@ pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionSt
     fn of<T>(tables: &[TableRows<T>]) -> impl Iterator<Item = SectionState> {
         tables.iter().map(|table| SectionState::of(&table.section))
     }
-    of(&systems.leases)
-        .chain(of(&systems.counts))
-        .chain(of(&systems.items))
-        .chain(of(&systems.limits))
-        .chain(of(&systems.generators))
-        .chain(of(&systems.workers))
-        .chain(of(&systems.contended))
+    // Taken apart, so that a kind of table that is new is not forgotten. What is in Redis has no section here.
+    let Systems { leases, counts, items, limits, generators, workers, contended, redis: _ } = systems;
+    of(leases)
+        .chain(of(counts))
+        .chain(of(items))
+        .chain(of(limits))
+        .chain(of(generators))
+        .chain(of(workers))
+        .chain(of(contended))
 }
 
 /// The other lock systems that were kept.
