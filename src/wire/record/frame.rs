@@ -13,8 +13,9 @@ use zstd_safe::{CCtx, CParameter};
 use super::cell::{column, micros};
 use super::error::RecordError;
 use super::parts::{Kind, Parts};
+use super::section_states::{SectionState, SectionStates};
 use super::strings::{Strings, TextBlock};
-use super::tables::{self, SectionState};
+use super::tables;
 use super::{adapters, blame, known, limits, memory, told};
 use crate::model::blame::Blame;
 use crate::model::event::Event;
@@ -80,7 +81,7 @@ pub(super) struct Payload {
     #[prost(message, required, tag = 5)]
     pub(super) strings: TextBlock,
     #[prost(message, required, tag = 6)]
-    pub(super) sections: tables::SectionStates,
+    pub(super) sections: SectionStates,
     #[prost(message, required, tag = 7)]
     pub(super) events: told::Events,
     /// All that was counted of waits, where what this look adds does not go on from the look before.

@@ -21,6 +21,7 @@ mod packed;
 mod parts;
 mod redis_rows;
 mod schema_rows;
+mod section_states;
 mod strings;
 mod tables;
 #[cfg(test)]

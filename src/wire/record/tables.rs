@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::cell::{Cell, Column, column, rows};
 use super::columns::{codes, columns, lists};
+use super::section_states::{SectionState, States};
 use super::strings::{Decoded, Strings};
 use crate::model::counted_waits::CountedWaits;
 use crate::model::growth::Growth;
@@ -11,7 +12,6 @@ use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
 use crate::model::owner::Owner;
 use crate::model::rate_limit::RateLimit;
-use crate::model::snapshot::Section;
 use crate::model::systems::{Source, Systems, TableRows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
 use crate::model::task_worker::TaskWorker;
@@ -37,11 +37,6 @@ codes! {
 }
 
 columns! {
-    /// The times and errors of sections, in the order in which they are in the snapshot.
-    SectionStates of SectionState {
-        1 taken_at: Option<Timestamp>,
-        2 error: Option<Text>,
-    }
     Schedules of Schedule {
         1 id: i64,
         2 name: Option<Text>,
@@ -186,35 +181,6 @@ lists! {
     ItemLists of Item;
     RateLimitLists of RateLimit;
     GeneratorLists of IdGenerator;
-}
-
-/// A section without its rows.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct SectionState {
-    taken_at: Option<Timestamp>,
-    error: Option<Text>,
-}
-
-impl SectionState {
-    pub(super) fn of<T>(section: &Section<T>) -> Self {
-        Self { taken_at: section.taken_at, error: section.error.clone() }
-    }
-}
-
-/// The states of sections, taken one after the other.
-pub(super) struct States(std::vec::IntoIter<SectionState>);
-
-impl States {
-    pub(super) fn new(states: Vec<SectionState>) -> Self {
-        Self(states.into_iter())
-    }
-
-    /// The next section, with these rows. One without a state was never read.
-    pub(super) fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
-        let SectionState { taken_at, error } =
-            self.0.next().unwrap_or(SectionState { taken_at: None, error: None });
-        Section { rows: Arc::new(rows), taken_at, error }
-    }
 }
 
 /// [`KeyRule`] with its text beside it.

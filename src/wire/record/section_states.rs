@@ -1,0 +1,44 @@
+//! When each section of a snapshot was read, and why not: kept apart from its rows.
+
+use std::sync::Arc;
+
+use super::columns::columns;
+use crate::model::snapshot::Section;
+use crate::model::{Text, Timestamp};
+
+columns! {
+    /// The times and errors of sections, in the order in which they are in the snapshot.
+    SectionStates of SectionState {
+        1 taken_at: Option<Timestamp>,
+        2 error: Option<Text>,
+    }
+}
+
+/// A section without its rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SectionState {
+    taken_at: Option<Timestamp>,
+    error: Option<Text>,
+}
+
+impl SectionState {
+    pub(super) fn of<T>(section: &Section<T>) -> Self {
+        Self { taken_at: section.taken_at, error: section.error.clone() }
+    }
+}
+
+/// The states of sections, taken one after the other.
+pub(super) struct States(std::vec::IntoIter<SectionState>);
+
+impl States {
+    pub(super) fn new(states: Vec<SectionState>) -> Self {
+        Self(states.into_iter())
+    }
+
+    /// The next section, with these rows. One without a state was never read.
+    pub(super) fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
+        let SectionState { taken_at, error } =
+            self.0.next().unwrap_or(SectionState { taken_at: None, error: None });
+        Section { rows: Arc::new(rows), taken_at, error }
+    }
+}
