@@ -138,7 +138,7 @@ fn ended(context: &Context<'_>, episode: &Episode) -> Cell {
         Ending::GoesOn if context.view.blame.goes_on(episode) => Cell::toned("goes on", Tone::Warning),
         Ending::GoesOn => Cell::toned("nobody waits just now", Tone::Dim),
         Ending::Itself if episode.note.is_empty() => {
-            Cell::toned("nobody waits any more, or its transaction ended", Tone::Dim)
+            Cell::toned("its transaction ended, or nobody waited", Tone::Dim)
         }
         Ending::Itself => Cell::toned(episode.note.to_string(), Tone::Dim),
         Ending::Deadlock => Cell::toned("the server broke a deadlock", Tone::Critical),

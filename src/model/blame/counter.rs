@@ -320,6 +320,6 @@ fn end_of_transaction(backend: &Backend) -> &'static str {
     } else if is(&["ROLLBACK", "ABORT", "ROLLBACK TRANSACTION", "ROLLBACK WORK"]) {
         "ROLLBACK ended its transaction"
     } else {
-        "transaction ended"
+        "its transaction ended"
     }
 }

@@ -226,9 +226,9 @@ fn of_a_transaction_is_said_how_it_ended_as_far_as_it_is_seen() {
     };
     assert_eq!(ended(State::Idle, "commit ;"), "COMMIT ended its transaction");
     assert_eq!(ended(State::Idle, "ROLLBACK"), "ROLLBACK ended its transaction");
-    assert_eq!(ended(State::Idle, "ROLLBACK TO SAVEPOINT a"), "transaction ended");
-    assert_eq!(ended(State::Idle, "SELECT 1"), "transaction ended");
-    assert_eq!(ended(State::Active, "COMMIT"), "transaction ended", "it is of the next");
+    assert_eq!(ended(State::Idle, "ROLLBACK TO SAVEPOINT a"), "its transaction ended");
+    assert_eq!(ended(State::Idle, "SELECT 1"), "its transaction ended");
+    assert_eq!(ended(State::Active, "COMMIT"), "its transaction ended", "it is of the next");
     let (_, gone) = left(|_| {});
     assert_eq!(gone, GONE);
     let (_, goes_on) = left(|builder| {

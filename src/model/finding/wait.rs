@@ -8,7 +8,7 @@ use crate::model::wait_graph::{Holder, Queue, Waiter};
 const CHECK: &str = "long_wait";
 
 /// The longest wait for each lock, if it is too long, and how many more wait too long for the same. Where all who hold the lock
-/// wait themselves it is one of a chain, of which the first wait is told: the one for a lock of the root.
+/// wait too long themselves it is one of a chain, of which the first such wait is told: mostly the one for a lock of the root.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let mut waits: Vec<_> = look.scene.graph.queues.iter().filter_map(|queue| longest(look, queue)).collect();
     waits.sort_by_key(|wait| (wait.since, wait.waiter.pid));
@@ -46,13 +46,18 @@ struct Wait<'a> {
 
 fn longest<'a>(look: &Look<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
     let limit = look.scene.thresholds.wait;
-    let Scene { graph, index, .. } = look.scene;
-    let waits =
-        |holder: &Holder| index.node(graph, holder.party).is_some_and(|(_, node)| node.waits.is_some());
-    if !queue.holders.is_empty() && queue.holders.iter().all(waits) {
-        return None;
-    }
     let long = || queue.waiters.iter().filter(|waiter| look.is_older(waiter.wait_start, limit));
     let waiter = long().min_by_key(|waiter| (waiter.wait_start, waiter.pid))?;
+    if !queue.holders.is_empty() && queue.holders.iter().all(|holder| waits_long(look, holder)) {
+        return None;
+    }
     Some(Wait { since: waiter.wait_start?, queue, waiter, others: long().count().saturating_sub(1) })
+}
+
+/// Whether a holder waits too long himself: his wait is told then, or one above it, or the cycle that they are in.
+fn waits_long(look: &Look<'_>, holder: &Holder) -> bool {
+    let Scene { graph, index, thresholds, .. } = look.scene;
+    let place = index.node(graph, holder.party).and_then(|(_, node)| node.waits);
+    let waiter = place.and_then(|(queue, at)| graph.queues.get(queue)?.waiters.get(at));
+    waiter.is_some_and(|waiter| look.is_older(waiter.wait_start, thresholds.wait))
 }

@@ -167,6 +167,10 @@ fn of_a_chain_only_the_wait_for_the_root_is_told() {
     };
     stage.graph.tree.nodes = vec![node(1, None), node(2, Some((0, 0))), node(3, Some((1, 0)))];
     assert_eq!(&*stage.only().summary, "2 waits 1m00s for Exclusive on accounts");
+    // Where 2 has not waited for long it is not told, and so 3 is.
+    stage.graph.queues[0].waiters[0].wait_start = ago(5);
+    assert_eq!(&*stage.only().summary, "3 waits 50s for Exclusive on advisory lock 42");
+    stage.graph.queues[0].waiters[0].wait_start = ago(60);
     // One who does not wait has it as well: 3 has to wait for him, too.
     let other = Holder { party: Party::Backend(4), modes: LockModes::of(LockMode::Share) };
     stage.graph.queues[1].holders.push(other);
