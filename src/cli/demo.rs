@@ -19,7 +19,7 @@ pub struct DemoArgs {
     /// What locktop itself does.
     #[command(flatten)]
     pub log: LogArgs,
-    /// What to play; can be given more than once [default: tasks, chain, convoy, deadlock, leases and queue; with --headless tasks]
+    /// What to play; can be given more than once [default: tasks, chain, convoy, deadlock and leases; with --headless tasks]
     #[arg(long, value_name = "NAME")]
     pub scenario: Vec<ScenarioName>,
     /// Worker processes.

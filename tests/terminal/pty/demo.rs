@@ -80,6 +80,21 @@ fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     screen.shows("y terminate");
     screen.keys("y");
     screen.shows("its session is gone");
+    // The other keys of the line: with nothing selected `R` is about the first finding that names it, an orphan.
+    screen.shows(" orphaned, ");
+    screen.keys("4");
+    screen.shows("─ Tasks");
+    screen.hides("─ Chains");
+    within_three(&mut screen, |screen| {
+        screen.keys("R");
+        if !answers(screen, "y recover", &["Nothing is done", "it is not running"]) {
+            // Somebody was faster; orphans come first.
+            screen.keys("<enter>g");
+            return false;
+        }
+        screen.keys("y");
+        answers(screen, "due again", &["nothing was done", "was not", "changed"])
+    });
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
 }

@@ -170,11 +170,12 @@ fn scenario(name: ScenarioName) -> Option<Scenario> {
     }
 }
 
-/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`]. Who names none sees those that the screens of
-/// leases and of the queue would be empty without.
-fn contests(named: &[ScenarioName], all_screens: bool) -> Vec<Contest> {
-    if named.is_empty() && all_screens {
-        return vec![Contest::Leases, Contest::Queue];
+/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`]. Who names none may see leases,
+/// without which their screen would be empty. Not the queue: where nothing is selected `R` is about the first finding, and an item that
+/// is lost would come before the orphan that the line speaks of.
+fn contests(named: &[ScenarioName], with_leases: bool) -> Vec<Contest> {
+    if named.is_empty() && with_leases {
+        return vec![Contest::Leases];
     }
     let asked = |contest: &Contest| named.iter().any(|name| self::contest(*name) == Some(*contest));
     Contest::ALL.iter().copied().filter(asked).collect()
