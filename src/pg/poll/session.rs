@@ -185,21 +185,22 @@ impl Session {
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
         let used = scan.used(before, &self.server);
-        let timeout = self.limits.name_timeout;
+        let name_timeout = self.limits.name_timeout;
         if let Hold::Own(_) = self.hold {
-            self.names.look_up(&self.client, used, timeout).await;
+            self.names.look_up(&self.client, used, name_timeout).await;
             let snapshot = self.assemble(scan, before, taken_at, answered);
-            self.sources.look_again(&self.client, timeout).await;
+            self.sources.look_again(&self.client, name_timeout).await;
             self.adapters.begin(&self.client, &snapshot.locks);
             return Ok(snapshot);
         }
+        // Nothing here can be left for later: it is a part of the poll, and far from the server takes as long as its round trips.
         let back = Box::pin(async {
             // As at the beginning: what is found now is read from the next poll on.
             let reads = self.reads();
             self.look_up_lent(used).await.map_err(|error| lost(&error))?;
             let snapshot = self.assemble(scan, before, taken_at, answered);
             self.adapters.begin(&self.client, &snapshot.locks);
-            self.adapters.collect((&snapshot.locks, taken_at), timeout).await;
+            self.adapters.collect((&snapshot.locks, taken_at), name_timeout).await;
             loan::give_back(&self.client, Some(statements), reads).await.map_err(|error| lost(&error))?;
             Ok(snapshot)
         });

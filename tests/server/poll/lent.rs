@@ -8,6 +8,7 @@ use locktop::pg::poll::{Limits, OpenError, PollError, Session};
 use locktop::pg::sources::Places;
 use locktop::schema::{SchemaName, script};
 
+use super::helpers::patient;
 use crate::pooler::Pooler;
 use crate::support::{self, open};
 
@@ -65,7 +66,7 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         support::wait_until("somebody waits", async || admin.query_one(blocked, &[]).await.unwrap().get(0))
             .await;
 
-        let limits = Limits { name_timeout: std::time::Duration::from_secs(5), ..Limits::default() };
+        let limits = patient();
         let pooler = Pooler::start_with(server, "transaction", "server_round_robin = 1");
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
         let mut own = Session::open(&info, limits.clone()).await.unwrap();
@@ -116,7 +117,7 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let info = support::database(server).await;
     let pooler = Pooler::start_with(server, "transaction", "default_pool_size = 1");
     let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
-    let open_behind = async |pooling| Session::open_behind(&pool, Limits::default(), Some(pooling)).await;
+    let open_behind = async |pooling| Session::open_behind(&pool, patient(), Some(pooling)).await;
     let misjudged = open_behind(Pooling::Sessions).await.unwrap();
     misjudged.close();
     let said = open_behind(Pooling::Sessions).await.unwrap_err();
@@ -134,6 +135,21 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let first = poll(&mut lent, None).await;
     let then = poll(&mut lent, Some(&first)).await;
     assert_eq!((errors(&then), then.server().unwrap().pooling), (Vec::new(), Pooling::Transactions));
+}
+
+/// However far away the pooler is: what is given back within the poll has the time of a poll, and not that of names.
+#[tokio::test]
+async fn giving_back_has_the_time_of_a_poll() {
+    let server = support::server().await;
+    let info = support::database(server).await;
+    let pooler = Pooler::start(server, "transaction");
+    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let limits = Limits { name_timeout: std::time::Duration::ZERO, ..Limits::default() };
+    let mut lent = Session::open(&pool, limits).await.unwrap();
+    assert_eq!(lent.server().pooling, Pooling::Transactions);
+    let first = poll(&mut lent, None).await;
+    let then = poll(&mut lent, Some(&first)).await;
+    assert_eq!(errors(&then), [""; 0]);
 }
 
 /// Where a pooler keeps answers apart somebody else's session says that it is.
