@@ -137,6 +137,20 @@ impl<'a> Context<'a> {
         self.view.index.root(&self.view.graph, party)
     }
 
+    /// What ending it would come to, of a root and of whoever is part of a deadlock.
+    #[must_use]
+    pub fn ending(&self, party: Party) -> Option<&'a Root> {
+        let node = || self.node(party).map(|(_, node)| node);
+        self.root(party).or_else(|| self.view.graph.in_cycle(node()?.cycle.map(|_| party)?))
+    }
+
+    /// How many wait behind it: of whoever waits himself, those below him in the forest.
+    #[must_use]
+    pub fn blocked(&self, party: Party) -> u32 {
+        let below = || self.node(party).map_or(0, |(_, node)| node.below);
+        self.ending(party).map_or_else(below, |root| root.blocked)
+    }
+
     /// Who that is: role and application, `app@web`; the kind of process where it is no client.
     #[must_use]
     pub fn who(&self, backend: &Backend) -> String {

@@ -45,6 +45,8 @@ pub struct PaneState {
     touched: bool,
     /// The user selected it, or did something with the rows while it was selected.
     chosen: bool,
+    /// What the user had selected is gone, or was done with, and nothing was selected since.
+    lost: bool,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
@@ -66,6 +68,7 @@ impl PaneState {
             column_offset: 0,
             touched: false,
             chosen: false,
+            lost: false,
             basis: None,
         }
     }
@@ -189,14 +192,29 @@ impl PaneState {
             Some(_) if !self.chosen => (self.selected, self.cursor) = (None, 0),
             Some(at) => self.cursor = at,
             // Gone: better nothing selected than a stranger under the cursor.
-            None => self.selected = None,
+            None => (self.selected, self.lost) = (None, self.lost || self.chosen),
         }
     }
 
-    /// Whether the row that the user had selected is gone.
+    /// Whether the row that the user had selected is gone, or was done with.
     #[must_use]
     pub fn has_lost_selection(&self) -> bool {
-        self.chosen && self.selected.is_none()
+        self.lost && self.selected.is_none()
+    }
+
+    /// What was asked for is done. Where the row goes to another place by it, as a recovered task does, the view does not follow:
+    /// what is worst and stands on top is what comes next.
+    pub fn done_with(&mut self, rows: &[RowId]) {
+        if self.selected.is_some_and(|selected| rows.contains(&selected)) {
+            (self.chosen, self.lost) = (false, true);
+        }
+    }
+
+    /// Other rows are asked for: what was selected by itself among the ones before is not meant, and the first is selected anew.
+    pub fn begin_anew(&mut self) {
+        if !self.chosen {
+            (self.selected, self.cursor, self.touched) = (None, 0, false);
+        }
     }
 
     /// The user means the selected row: from now on the view goes where it goes.
@@ -210,6 +228,7 @@ impl PaneState {
         self.selected = self.id_at(context, self.cursor);
         self.touched = self.touched || self.selected.is_some();
         self.chosen = self.chosen || self.selected.is_some();
+        self.lost = self.lost && self.selected.is_none();
     }
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.

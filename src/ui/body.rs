@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::theme::Theme;
 use super::viewport::Viewport;
 use super::widgets::table;
-use super::{draw_line, layout, split_top};
+use super::{draw_ends, draw_line, layout, split_top};
 use crate::app::App;
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
@@ -41,18 +41,22 @@ fn draw_calm(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &T
     let mut facts = vec![(nothing(pane, app, &context).to_owned(), Tone::Dim)];
     // Why there is nothing may be that it could not be read.
     facts.extend(self::facts(pane, app).into_iter().filter(|(_, tone)| *tone == Tone::Past));
-    draw_title(frame, area, (pane, facts), app, theme);
+    draw_title(frame, area, (pane, facts), None, app, theme);
 }
 
 fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let (title, mut rest) = split_top(area, 1);
-    draw_title(frame, title, (pane, facts(pane, app)), app, theme);
-    let Some(context) = app.context() else { return };
+    let Some(context) = app.context() else {
+        return draw_title(frame, title, (pane, facts(pane, app)), None, app, theme);
+    };
     if let Some(above) = pane.definition().above {
         let (line, below) = split_top(rest, 1);
         draw_line(frame, line, &above(&context), theme);
         rest = below;
     }
+    let offset = table::offset(rest, pane, app, viewport);
+    let out = scrolled_out(&context, pane, app, offset);
+    draw_title(frame, title, (pane, facts(pane, app)), out, app, theme);
     if app.pane(pane).rows.is_empty() {
         let line = Line::new().with(format!("  {}", nothing(pane, app, &context)), Tone::Dim);
         draw_line(frame, Rect { y: rest.y + 1, height: rest.height.saturating_sub(1), ..rest }, &line, theme);
@@ -61,7 +65,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
         }
         return;
     }
-    table::render(frame, rest, pane, app, viewport, theme);
+    table::render(frame, rest, (pane, offset), app, viewport, theme);
 }
 
 /// What stands in place of the rows of an empty table.
@@ -75,24 +79,44 @@ fn nothing(pane: Pane, app: &App, context: &Context<'_>) -> &'static str {
     }
 }
 
-/// `─ Chains · 2 roots · 19 blocked ─────`
-fn draw_title(frame: &mut Frame<'_>, area: Rect, (pane, facts): (Pane, Vec<Fact>), app: &App, theme: &Theme) {
+/// `↑ 12 above`: rows that are scrolled out at the top, in the tone of the first of them, which is the worst.
+fn scrolled_out(context: &Context<'_>, pane: Pane, app: &App, offset: usize) -> Option<Fact> {
+    let first = app.pane(pane).rows.first().copied().filter(|_| offset > 0)?;
+    let table = pane.table();
+    let tones = table.headings();
+    let mut tones = tones.iter().enumerate().map(|(at, column)| table.cell(context, first, at, column.min).tone);
+    let tone = if tones.any(|tone| tone == Tone::Critical) { Tone::Critical } else { Tone::Warning };
+    Some((format!("↑ {} above", crate::text::count(offset as u64)), tone))
+}
+
+/// `─ Chains · 2 roots · 19 blocked ───── ↑ 12 above ─`
+fn draw_title(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (pane, facts): (Pane, Vec<Fact>),
+    out: Option<Fact>,
+    app: &App,
+    theme: &Theme,
+) {
     let focused = app.focus == pane && app.visible_panes().len() > 1;
+    let right = out.map_or_else(Line::new, |(text, tone)| {
+        Line::new().with(text, tone).with(" ─", Tone::Dim)
+    });
+    let room = usize::from(area.width).saturating_sub(right.width() + usize::from(right.width() > 0));
     let mut line = Line::new().with("─ ", Tone::Dim);
     line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });
     for (text, tone) in facts {
         let width = crate::text::width(&text);
         // A number without its end is another number: what is short is left out rather than cut.
-        if width < SHORT && line.width() + 3 + width > usize::from(area.width) {
+        if width < SHORT && line.width() + 3 + width > room {
             break;
         }
         line.push(" · ", Tone::Dim);
         line.push(text, tone);
     }
     line.push(" ", Tone::Plain);
-    let rest = usize::from(area.width).saturating_sub(line.width());
-    line.push("─".repeat(rest), Tone::Dim);
-    draw_line(frame, area, &line, theme);
+    line.push("─".repeat(room.saturating_sub(line.width())), Tone::Dim);
+    draw_ends(frame, area, &line, &right, theme);
 }
 
 /// What the title of a pane says beside its name.

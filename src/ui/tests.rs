@@ -498,6 +498,21 @@ fn finding_subject(stage: &Stage) -> crate::model::finding::Subject {
 }
 
 #[test]
+fn what_is_scrolled_out_at_the_top_is_said_and_only_where_the_keys_go() {
+    let title = |keys: &str, screen: &str| {
+        let text = Stage::new(80, 24).view(sample::jobs(0.0).view()).keys(keys).text();
+        text.lines().find(|line| line.starts_with(screen)).unwrap().to_owned()
+    };
+    assert!(!title("4", "─ Tasks").contains("above"));
+    let scrolled = title("<tab><tab><end>", "─ Tasks");
+    assert!(scrolled.contains(" above ─") && scrolled.contains("─ ↑ "), "{scrolled}");
+    let left = title("<tab><tab><end><tab>", "─ Tasks");
+    assert!(!left.contains("above"), "the worst is shown again: {left}");
+    let followed = title("<tab><tab><end>f<tab>", "─ Tasks");
+    assert!(followed.contains(" above ─"), "{followed}");
+}
+
+#[test]
 fn the_help_can_be_scrolled_to_its_end_at_every_size() {
     let rights = crate::model::plan::Rights {
         role: "ops".into(),

@@ -209,8 +209,18 @@ impl Dialog {
             letter if self.choices().iter().any(|choice| choice.letter == letter) => self.choose(letter),
             // Somebody types something else, in which there may be a `y`.
             _ if self.plan.confirm == Confirm::Yes => Step::Back,
-            _ => Step::Nothing,
+            _ => self.not_by_a_key(character),
         }
+    }
+
+    /// `y is not enough here: type 4312, then Enter`. Whoever is used to it would wait for what does not come.
+    fn not_by_a_key(&mut self, character: char) -> Step {
+        let Some(word) = self.plan.confirm.word().filter(|_| character == 'y' && self.types()) else {
+            return Step::Nothing;
+        };
+        self.typed.clear();
+        self.word = Some(format!("y is not enough here: type {word}, then Enter"));
+        Step::Changed
     }
 
     fn choose(&mut self, letter: char) -> Step {

@@ -1,5 +1,6 @@
 //! What is on its way, and what came of it, in one line.
 
+use crate::app::panes::{Pane, RowId};
 use crate::model::plan::{Outcome, Report, TargetResult, Verb};
 
 /// Something that was confirmed, and of which there is no report yet.
@@ -13,6 +14,10 @@ pub struct Flight {
     pub count: usize,
     /// Of how many it is known what came of it.
     pub done: usize,
+    /// The pane that it was asked for on.
+    pub pane: Pane,
+    /// The rows that it was asked for on.
+    pub rows: Vec<RowId>,
 }
 
 impl Flight {

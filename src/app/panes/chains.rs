@@ -97,7 +97,7 @@ static COLUMNS: Columns<Chains> = Columns {
             ("FREES", "frees", "sessions that get their lock at once if this one ends"),
             (5, 5),
             |place, context, _| frees(context, place),
-            |place, context| Value::number(context.root(place.party()).map(|root| root.frees.into())),
+            |place, context| Value::number(context.ending(place.party()).map(|root| root.frees.into())),
         )
         .right(),
         Column::sorted(
@@ -257,13 +257,12 @@ fn blocked(context: &Context<'_>, place: Place<'_>) -> Option<u32> {
     if place.is_group() {
         return None;
     }
-    let count = context.root(place.party()).map_or(place.node.below, |root| root.blocked);
-    Some(count).filter(|count| *count > 0)
+    Some(context.blocked(place.party())).filter(|count| *count > 0)
 }
 
 fn frees(context: &Context<'_>, place: Place<'_>) -> Cell {
-    let root = context.root(place.party()).filter(|_| place.is_top());
-    root.map_or_else(Cell::none, |root| Cell::plain(root.frees.to_string()))
+    let ending = context.ending(place.party()).filter(|_| !place.is_group());
+    ending.map_or_else(Cell::none, |root| Cell::plain(root.frees.to_string()))
 }
 
 fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {

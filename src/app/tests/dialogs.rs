@@ -386,6 +386,27 @@ fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
     assert_eq!(notice(&app), "");
 }
 
+/// A recovered task goes down to the idle ones: whoever is on call wants the next orphan, not that one.
+#[test]
+fn the_view_does_not_follow_what_is_done_with() {
+    for (outcome, selected) in [(Outcome::Done, false), (Outcome::Changed, true)] {
+        let mut app = app(sample::jobs(0.0));
+        drive(&mut app, "4g");
+        let orphan = app.pane(Pane::Tasks).selected;
+        slowly(&mut app, "Ey");
+        let results = vec![result("nightly", outcome, "")];
+        let report = Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+        app.update(Message::Reported(Arc::new(report)));
+        let mut later = sample::jobs(1.0);
+        later.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+        arrive(&mut app, later.view());
+        let tasks = app.pane(Pane::Tasks);
+        assert_eq!((tasks.selected == orphan, tasks.cursor > 0), (selected, selected), "{outcome:?}");
+        // Somebody may press the key again for the row that was there.
+        assert_eq!(tasks.has_lost_selection(), !selected);
+    }
+}
+
 #[test]
 fn marks_go_with_what_was_asked_for() {
     let mut app = app(sample::jobs(0.0));

@@ -39,7 +39,9 @@ fn an_acting_key_is_about_the_first_finding_that_names_it() {
 fn who_goes_on_typing_for_the_row_that_went_ends_nobody_else() {
     let mut app = after_it_ended("7jjj<up>", 4977);
     assert_eq!(command(&slowly(&mut app, "Kyy")), None);
-    assert_eq!(app.dialog.as_ref().unwrap().plan.confirm, Confirm::Name("4312".into()));
+    let dialog = app.dialog.as_ref().unwrap();
+    assert_eq!(dialog.plan.confirm, Confirm::Name("4312".into()));
+    assert_eq!(dialog.word.as_deref(), Some("y is not enough here: type 4312, then Enter"));
     let effects = slowly(&mut app, "4312<enter>");
     assert_eq!(command(&effects).map(|command| command.targets.len()), Some(1));
 }

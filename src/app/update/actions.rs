@@ -185,7 +185,7 @@ impl App {
             (self.jumped_from, self.all_locks) = (Some(from), true);
             self.say("Locks, all types; Esc goes back");
         }
-        self.pane_mut(Pane::Locks).keep_selected();
+        self.pane_mut(Pane::Locks).begin_anew();
         self.invalidate();
         self.refresh_panes();
         Update::redraw()

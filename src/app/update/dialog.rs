@@ -285,7 +285,8 @@ impl App {
             return self.say("nothing to do");
         }
         self.unmark(order.pane, &order.rows);
-        self.flights.push(Flight { number, verb: order.verb, count, done: 0 });
+        let Order { verb, pane, rows, .. } = order;
+        self.flights.push(Flight { number, verb, count, done: 0, pane, rows });
         Update::effect(Effect::Act(Arc::new(command)))
     }
 
@@ -307,8 +308,13 @@ impl App {
 
     /// Says what came of a command, and looks at the server at once.
     pub(super) fn reported(&mut self, report: &Report) -> Update {
-        self.flights.retain(|flight| flight.number != report.number);
         let (text, well) = dialog::summary(report);
+        if let Some(at) = self.flights.iter().position(|flight| flight.number == report.number) {
+            let flight = self.flights.remove(at);
+            if well {
+                self.pane_mut(flight.pane).done_with(&flight.rows);
+            }
+        }
         if well {
             self.say(text);
         } else {

@@ -15,6 +15,12 @@ use crate::model::{Text, Timestamp, fingerprint, words};
 /// Roots among which a wait is split: the worst of those there are.
 const ROOTS: usize = 50;
 
+/// What those do of whom none is the root.
+const CIRCLE: &str = "sessions that wait for each other";
+
+/// Of so many who wait for each other each is named, where they have not the same name.
+const MEMBERS: usize = 3;
+
 /// Whom a wait is blamed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
@@ -89,18 +95,22 @@ pub(super) fn who(
             Some(prepared) => format!("prepared '{}'", prepared.gid),
             None => format!("prepared {xact}"),
         },
-        Cause::Circle => "sessions that wait for each other".to_owned(),
+        Cause::Circle => CIRCLE.to_owned(),
         Cause::Nobody => "nobody in the way".to_owned(),
     }
 }
 
-pub(super) fn key(scene: Scene<'_>, cause: Cause, awaited: &LockTag) -> Key {
+/// What one is blamed by who is the cause of waits in a queue.
+pub(super) fn key(scene: Scene<'_>, cause: Cause, queue: &Queue) -> Key {
     let Scene { snapshot, index, names, .. } = scene;
     let backend = backend_of(scene, cause);
+    let awaited = row_behind(index, queue);
     let lock = harmless(&lock_waits::name(snapshot, names, backend, awaited));
     let doing = |doing: &str| Key { doing: doing.into(), lock: Text::clone(&lock), ..Key::default() };
     match cause {
-        Cause::Circle => return doing("sessions that wait for each other"),
+        Cause::Circle => {
+            return Key { doing: CIRCLE.into(), lock: Text::clone(&lock), ..circle(scene, queue) };
+        }
         Cause::Nobody => return doing("nobody in the way"),
         Cause::Root(Party::Prepared(xact)) => {
             let prepared = index.prepared(snapshot, xact);
@@ -114,20 +124,52 @@ pub(super) fn key(scene: Scene<'_>, cause: Cause, awaited: &LockTag) -> Key {
         Cause::Root(Party::Backend(_)) => {}
     }
     let Some(backend) = backend else { return doing("not to be seen") };
-    let text = |text: &Option<Text>| text.as_ref().map(|text| harmless(text)).unwrap_or_default();
-    let query = backend.query.as_deref().unwrap_or_default();
     let kind = backend.backend_type.as_deref().filter(|kind| *kind != "client backend");
     let state = match backend.state {
         Some(state) if state.is_idle_in_transaction() => "idle in xact",
         Some(state) => state.as_str(),
         None => "",
     };
+    Key { doing: harmless(kind.unwrap_or(state)), lock, ..session(backend) }
+}
+
+/// What a session says of itself.
+fn session(backend: &Backend) -> Key {
+    let text = |text: &Option<Text>| text.as_ref().map(|text| harmless(text)).unwrap_or_default();
+    let query = backend.query.as_deref().unwrap_or_default();
     Key {
         application: text(&backend.application),
         role: text(&backend.user),
         database: text(&backend.database),
         statement: fingerprint::fingerprint(query).into(),
         tag: fingerprint::tag(query).into(),
-        ..doing(&harmless(kind.unwrap_or(state)))
+        ..Key::default()
+    }
+}
+
+/// What those have in common who wait for each other, of whom the one that waits longest stands in this queue; where they differ,
+/// what each of the first has.
+fn circle(Scene { snapshot, graph, index, .. }: Scene<'_>, queue: &Queue) -> Key {
+    let is_it = |cycle: &&Vec<Party>| {
+        cycle.first().and_then(|first| graph.wait_of(*first)).is_some_and(|(first, _)| first.tag == queue.tag)
+    };
+    let members = graph.cycles.iter().find(is_it).map(Vec::as_slice).unwrap_or_default();
+    let backends = members.iter().filter_map(|member| index.backend(snapshot, member.pid()));
+    let keys: Vec<Key> = backends.map(session).collect();
+    let common = |part: fn(&Key) -> &Text| -> Text {
+        let mut parts: Vec<&str> = keys.iter().map(|key| &**part(key)).filter(|part| !part.is_empty()).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        let more = if parts.len() > MEMBERS { " and others" } else { "" };
+        parts.truncate(MEMBERS);
+        format!("{}{more}", parts.join(" | ")).into()
+    };
+    Key {
+        application: common(|key| &key.application),
+        role: common(|key| &key.role),
+        database: common(|key| &key.database),
+        statement: common(|key| &key.statement),
+        tag: common(|key| &key.tag),
+        ..Key::default()
     }
 }

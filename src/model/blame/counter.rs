@@ -195,7 +195,7 @@ impl Counter {
         if let Some(open) = self.open.get_mut(&identity) {
             open.look = looks;
             if open.state != state {
-                (open.state, open.key) = (state, Arc::new(key(scene, cause, awaited)));
+                (open.state, open.key) = (state, Arc::new(key(scene, cause, queue)));
             }
             return open.number;
         }
@@ -205,7 +205,7 @@ impl Counter {
         let earliest = self.last.unwrap_or(now);
         let waited = queue.waiters.iter().filter_map(|waiter| waiter.wait_start).min();
         let begin = waited.map_or(now, |waited| waited.clamp(earliest.min(now), now));
-        let key = Arc::new(key(scene, cause, awaited));
+        let key = Arc::new(key(scene, cause, queue));
         tick.begun.push(Begun {
             episode: number,
             pid: if let Cause::Root(party) = cause { party.pid() } else { 0 },

@@ -140,20 +140,26 @@ fn who_waits_behind_several_is_split_among_them() {
 }
 
 #[test]
-fn who_waits_for_each_other_is_told_apart() {
+fn who_waits_for_each_other_is_blamed_by_what_they_have_in_common() {
     let mut looks = Looks::default();
     for second in 0..2 {
         let mut builder = Builder { now: f64::from(second), ..Builder::default() };
-        for (pid, other) in [(1, 2), (2, 1)] {
-            builder.session(pid, "app@web", State::Active, 5.0, "UPDATE");
+        for (pid, other, who) in [(1, 2, "app@web"), (2, 1, "ops@web")] {
+            builder.session(pid, who, State::Active, 5.0, "UPDATE t SET a = 1");
             builder.lock(pid, advisory(pid.into()), LockMode::Exclusive, None);
             builder.lock(pid, advisory(other.into()), LockMode::Exclusive, Some(5.0));
         }
         looks.look(builder);
     }
-    let name = "sessions that wait for each other".to_owned();
-    let found = rows(&looks.blame, Group::Root);
-    assert!(found.iter().all(|row| row.0 == name), "{found:?}");
+    for (group, name) in [
+        (Group::Root, "web sessions that wait for each other, UPDATE t SET a = ?"),
+        (Group::Application, "web"),
+        (Group::Role, "app | ops"),
+        (Group::Statement, "UPDATE t SET a = ?"),
+    ] {
+        let names: Vec<_> = rows(&looks.blame, group).into_iter().map(|row| row.0).collect();
+        assert_eq!(names, [name], "{group:?}");
+    }
     assert_eq!(looks.blame.total(Span::All).seconds, 2.0);
 }
 

@@ -15,11 +15,23 @@ use crate::ui::viewport::Viewport;
 /// The cursor and the mark stand before the first column.
 const MARKER: u16 = 2;
 
-/// Draws the headings and the rows of a pane.
+/// Lines above the rows.
+const HEADINGS: u16 = 1;
+
+/// The first row to draw in this room. What is worst stands on top: only where the keys go, or a row is followed, a table is
+/// scrolled away from it.
+pub(in crate::ui) fn offset(area: Rect, pane: Pane, app: &App, viewport: &mut Viewport) -> usize {
+    let state = app.pane(pane);
+    let is_followed = app.follow.is_some() && app.follow == state.selected;
+    let cursor = if app.focus == pane || is_followed { state.cursor } else { 0 };
+    viewport.offset(pane, cursor, state.rows.len(), usize::from(area.height.saturating_sub(HEADINGS)))
+}
+
+/// Draws the headings and the rows of a pane, from one on.
 pub(in crate::ui) fn render(
     frame: &mut Frame<'_>,
     area: Rect,
-    pane: Pane,
+    (pane, offset): (Pane, usize),
     app: &App,
     viewport: &mut Viewport,
     theme: &Theme,
@@ -28,8 +40,7 @@ pub(in crate::ui) fn render(
     let columns = comfortable(pane, shown(pane, app), area.width.saturating_sub(MARKER));
     let columns = fitted(&columns, state.column_offset, area.width.saturating_sub(MARKER));
     headings(frame, area, (pane, state), &columns, viewport, theme);
-    let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-    let offset = viewport.offset(pane, state.cursor, state.rows.len(), usize::from(body.height));
+    let body = Rect { y: area.y + HEADINGS, height: area.height.saturating_sub(HEADINGS), ..area };
     viewport.place(pane, body, offset);
     if app.focus == pane {
         viewport.page_rows = usize::from(body.height);

@@ -182,6 +182,7 @@ impl Forest<'_> {
             Party::Prepared(_) => None,
         };
         let root = self.graph.roots.iter().find(|root| root.party == party);
+        let root = root.or_else(|| self.graph.in_cycle(party));
         let blocks = root.map_or(node.below, |root| root.blocked);
         let (wait, state) = self.waits(node, backend);
         let mark = if node.cycle.is_some() { " deadlock" } else { "" };

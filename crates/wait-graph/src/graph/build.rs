@@ -6,7 +6,7 @@ use super::index::Index;
 use super::leaders::Leaders;
 use super::net::Net;
 use super::queue::{Draft, Entry, infer};
-use super::reach::{count, roots};
+use super::reach::{count, in_cycles, roots};
 use super::rows::{Rows, awaited};
 use super::sweep::Sweep;
 use super::{Holder, Input, Queue, WaitGraph, Waiter, cycles, edges, refine, tree};
@@ -47,10 +47,11 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
         roots: &roots,
         components: &components,
     });
+    let in_cycles = in_cycles(&queues, &index, &net, &components.cycles);
     let parties = |cycle: &Vec<usize>| cycle.iter().map(|group| index.party(*group)).collect();
     let cycles = components.cycles.iter().map(parties).collect();
     let waiting = count((0..index.len()).filter(|group| !index.waits(*group).is_empty()).count());
-    WaitGraph { queues, roots, cycles, tree, waiting, index, net }
+    WaitGraph { queues, roots, cycles, in_cycles, tree, waiting, index, net }
 }
 
 /// The holders of a lock and its queue as inferred.

@@ -138,7 +138,7 @@ pub struct Edge {
     pub inferred: bool,
 }
 
-/// A party that blocks somebody and waits for nobody.
+/// A party that blocks somebody and waits for nobody, or that is part of a cycle: what ending it would come to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Root {
     /// The group, or the prepared transaction.
@@ -193,6 +193,8 @@ pub struct WaitGraph {
     /// Groups that wait for each other: a deadlock, until the server breaks it. In each, and among them, the longest
     /// wait comes first. Waiters of a queue that stand between two members of a cycle are members, too.
     pub cycles: Vec<Vec<Party>>,
+    /// What ending each member of `cycles` would come to, in their order.
+    pub in_cycles: Vec<Root>,
     /// The same as a forest, for showing it.
     pub tree: Tree,
     /// Number of lock groups that wait, each counted once.
@@ -280,6 +282,12 @@ impl WaitGraph {
     pub fn wait_of(&self, party: Party) -> Option<(&Queue, usize)> {
         let (queue, position) = tree::longest_wait(&self.queues, &self.index, self.index.number(party)?)?;
         Some((self.queues.get(queue)?, position))
+    }
+
+    /// What ending a member of a cycle would come to; none for everybody else.
+    #[must_use]
+    pub fn in_cycle(&self, party: Party) -> Option<&Root> {
+        self.in_cycles.iter().find(|member| member.party == party)
     }
 
     /// The roots above `party`, the one that blocks most first.

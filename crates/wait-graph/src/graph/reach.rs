@@ -92,6 +92,25 @@ pub(super) fn roots(queues: &[Queue], index: &Index, net: &Net, blockers: &[u32]
     roots
 }
 
+/// What ending each member of the cycles would come to. All of a cycle have the same behind them.
+pub(super) fn in_cycles(queues: &[Queue], index: &Index, net: &Net, cycles: &[Vec<usize>]) -> Vec<Root> {
+    let mut search = Search::new(net.backward.len());
+    let mut members = Vec::new();
+    for cycle in cycles {
+        let Some(first) = cycle.first().copied() else { continue };
+        let found = search.from(first, &net.backward, index.len());
+        let since = |group: &usize| index.since(*group);
+        let longest_wait = found.iter().filter_map(since).chain(since(&first)).min();
+        members.extend(cycle.iter().map(|group| Root {
+            party: index.party(*group),
+            blocked: count(found.len()),
+            frees: count(freed(queues, index, Gone::whole(&[*group])).len()),
+            longest_wait,
+        }));
+    }
+    members
+}
+
 /// A count for the screen.
 pub(super) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)

@@ -208,7 +208,8 @@ fn below(context: &Context<'_>, subject: Party) -> Vec<Line> {
     for child in node.children.iter().take(LIST).filter_map(|child| nodes.get(*child)) {
         let wait = child.waits.and_then(|(queue, at)| context.view.graph.queues.get(queue)?.waiters.get(at));
         let age = wait.and_then(|waiter| context.wait_age(waiter.wait_start)).map(crate::text::duration);
-        let behind = if child.below > 0 { format!(", blocks {}", child.below) } else { String::new() };
+        let blocks = context.blocked(child.party);
+        let behind = if blocks > 0 { format!(", blocks {blocks}") } else { String::new() };
         let mode = wait.map_or("", |waiter| waiter.mode.short());
         let text =
             format!("  {} waits {}  {mode}{behind}", party(context, child.party), age.unwrap_or_default());

@@ -121,9 +121,7 @@ pub(in crate::app::panes) fn several_databases(context: &Context<'_>) -> bool {
 /// Who blocks most, then who is in the oldest transaction, then who works, then the idle, then the server's own.
 fn urgency(context: &Context<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
     let party = Party::Backend(backend.group());
-    let blocked = context
-        .node(party)
-        .map_or(0, |(_, node)| context.root(party).map_or(node.below, |root| root.blocked));
+    let blocked = context.blocked(party);
     let class = match backend.state {
         _ if backend.xact_start.is_some() => 0,
         Some(State::Idle) => 2,
@@ -219,8 +217,7 @@ pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room:
 
 /// How many wait behind it; none where nobody does.
 fn blocks(context: &Context<'_>, party: Party) -> Option<u32> {
-    let (_, node) = context.node(party)?;
-    Some(context.root(party).map_or(node.below, |root| root.blocked)).filter(|count| *count > 0)
+    Some(context.blocked(party)).filter(|count| *count > 0)
 }
 
 /// Active sessions by what they wait for, in a fixed order and width.

@@ -119,7 +119,9 @@ fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
         .map(|(party, _)| *party)
         .collect();
     assert_eq!(set(graph.roots.iter().map(|root| root.party).collect()), roots);
-    for root in &graph.roots {
+    let members: Vec<Party> = graph.in_cycles.iter().map(|member| member.party).collect();
+    assert_eq!(members, graph.cycles.concat());
+    for root in graph.roots.iter().chain(&graph.in_cycles) {
         assert_eq!(root.blocked as usize, closure[&root.party].len());
         assert_eq!(root.frees as usize, slow.freed(root.party).len());
     }
