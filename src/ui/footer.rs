@@ -110,10 +110,15 @@ fn pieces(app: &App) -> (Vec<Line>, usize) {
     let here = if app.past.is_some() { Vec::new() } else { dialog::here(app) };
     let acting = here.into_iter().map(|(action, does)| named(app, action, does));
     let keys = |actions: &[Action]| actions.iter().map(|action| keys(app, &[*action])).collect::<Vec<_>>();
+    // Without a row there is nothing to open.
     let (head, tail) = all.split_at(first.min(all.len()));
+    let is_dead = |action: &Action| {
+        *action == Action::Open && app.pages.is_empty() && app.pane(app.focus).selected.is_none()
+    };
+    let head: Vec<Action> = head.iter().copied().filter(|action| !is_dead(action)).collect();
     let shown =
         |lines: Vec<Line>| lines.into_iter().filter(|line| !line.spans.is_empty()).collect::<Vec<_>>();
-    let mut pieces = shown(keys(head).into_iter().chain(acting).collect());
+    let mut pieces = shown(keys(&head).into_iter().chain(acting).collect());
     let needed = pieces.len();
     pieces.extend(shown(keys(tail)));
     (pieces, needed)

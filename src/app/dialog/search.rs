@@ -108,9 +108,9 @@ impl Search {
         }
     }
 
-    /// Whether the server said that there is nothing to recover: then there is no session to end either.
-    fn is_nothing(&self) -> bool {
-        matches!(&self.answer, Some(Ok(plan)) if plan.rows.is_empty())
+    /// Whether there is a session to end: one holds the key of what is to be recovered, as far as the server has said.
+    fn has_session(&self) -> bool {
+        matches!(&self.answer, Some(Ok(plan)) if plan.rows.iter().any(|row| row.seen.holder_pid.is_some()))
     }
 
     pub(super) fn choices(&self) -> Vec<Choice> {
@@ -128,7 +128,7 @@ impl Search {
         if let Some((_, request)) = self
             .request
             .as_ref()
-            .filter(|_| !self.is_nothing() && !matches!(self.which, RecoveryScope::Orphans(_)))
+            .filter(|_| self.has_session() && !matches!(self.which, RecoveryScope::Orphans(_)))
         {
             let title = "end their sessions".to_owned();
             choices.push(Choice { letter: END, title, taken: request.terminate, is_switch: true });

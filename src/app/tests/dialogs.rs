@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::finding::Subject;
+use crate::model::plan::tests::{orphan, slow};
 use crate::model::plan::{
-    ActionCommand, Outcome, RecoveryPlan, Report, Selection, Target, TargetKind, TargetResult, Verb,
+    ActionCommand, Outcome, RecoveryPlan, Report, Request, Selection, Target, TargetKind, TargetResult, Verb,
 };
 
 /// A frame was drawn, and whoever sits there had a moment to see it.
@@ -343,21 +344,25 @@ fn all_orphans_are_those_that_the_filter_shows() {
 }
 
 #[test]
-fn where_there_is_nothing_to_recover_no_session_can_be_ended() {
-    let mut app = app(sample::jobs(0.0));
-    let effects = slowly(&mut app, "4Rp");
-    let letters = |app: &App| -> Vec<char> {
-        app.dialog.as_ref().unwrap().choices().iter().map(|choice| choice.letter).collect()
-    };
-    assert_eq!(letters(&app), ['t', 'o', 'p', 'e']);
-    let asked = effects.iter().rev().find_map(|effect| match effect {
-        Effect::PlanRecovery { number, request, .. } => Some((*number, request)),
-        _ => None,
-    });
-    let (number, request) = asked.unwrap();
-    let plan = RecoveryPlan::of("locktop", sample::at(0.0), 30.0, &[], request);
-    app.update(Message::RecoveryPlanned(number, Ok(Arc::new(plan))));
-    assert_eq!(letters(&app), ['t', 'o', 'p']);
+fn a_session_can_be_ended_where_there_is_one() {
+    for (running, letters) in [(vec![], "top"), (vec![orphan()], "top"), (vec![orphan(), slow()], "tope")] {
+        let mut app = app(sample::jobs(0.0));
+        let effects = slowly(&mut app, "4Rp");
+        let shown = |app: &App| -> String {
+            app.dialog.as_ref().unwrap().choices().iter().map(|choice| choice.letter).collect()
+        };
+        assert_eq!(shown(&app), "top", "before the server has said what there is");
+        let asked = effects.iter().rev().find_map(|effect| match effect {
+            Effect::PlanRecovery { number, request, .. } => Some((*number, request)),
+            _ => None,
+        });
+        let (number, request) = asked.unwrap();
+        let ids = running.iter().map(|row| row.execution_id).collect();
+        let request = Request { select: Selection::Executions(ids), ..(**request).clone() };
+        let plan = RecoveryPlan::of("locktop", sample::at(0.0), 30.0, &running, &request);
+        app.update(Message::RecoveryPlanned(number, Ok(Arc::new(plan))));
+        assert_eq!(shown(&app), letters, "{running:?}");
+    }
 }
 
 fn result(name: &str, outcome: Outcome, detail: &str) -> TargetResult {

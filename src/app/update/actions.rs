@@ -120,6 +120,9 @@ impl App {
     }
 
     pub(super) fn mark(&mut self) -> Update {
+        if self.pane(self.focus).selected.is_none() {
+            return self.say("nothing selected to mark; an arrow selects a row, * marks all");
+        }
         self.pane_mut(self.focus).toggle_mark();
         self.step(1)
     }
@@ -141,7 +144,8 @@ impl App {
         self.follow = match (selected, self.follow) {
             (Some(_), Some(_)) if same => None,
             (Some(selected), _) => Some(selected),
-            (None, _) => None,
+            (None, None) => return self.say("nothing selected to follow; an arrow selects a row"),
+            (None, Some(_)) => None,
         };
         Update::redraw()
     }

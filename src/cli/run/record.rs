@@ -1,5 +1,6 @@
 //! `locktop record`: looks into a file, until somebody ends it.
 
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let info =
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
     let mut target = settings.target.clone().unwrap_or_else(|| info.target());
+    let name = target.clone();
     if wanted.redact == Some(Redact::Names) {
         names_of_its_own(&wanted.place)?;
         // Neither what the file says of itself, nor its name in a folder, nor who is expected to block.
@@ -55,6 +57,11 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let (names_in, names) = watch::channel(Learned::default());
     let (mut live, info) = dashboard::connect_with(&settings, info, names, Some(redaction)).await?;
     live.keep_looks(look_sender);
+    let file = file_for_a_person(&wanted.place);
+    if let Some(file) = file {
+        let every = crate::text::duration(interval.as_secs_f64());
+        say(&format!("recording {} every {every} to {}; Ctrl-C ends it", name, file.display()));
+    }
     let (views_in, mut views) = watch::channel(live.view());
     let (_interval, control) = PollControl::every(interval);
     let (last, poll) = (views.clone(), live.line());
@@ -75,11 +82,21 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let _ = feed.await;
     let end = tokio::task::spawn_blocking(move || writing.join()).await;
     match end {
-        Ok(Ok(Ok(()))) => ended,
+        Ok(Ok(Ok(()))) => {
+            if let Some(file) = file {
+                say(&format!("recorded; locktop replay {} shows it", file.display()));
+            }
+            ended
+        }
         // Whoever read our output has seen enough.
         Ok(Ok(Err(error))) => Err(Failure::Io(error)),
         _ => Err(Failure::Other("what writes ended unexpectedly".to_owned())),
     }
+}
+
+/// Where it is recorded, if a person looks on: in a service's log that is no news.
+fn file_for_a_person(place: &Path) -> Option<&Path> {
+    (std::io::stderr().is_terminal() && place != Path::new("-")).then_some(place)
 }
 
 /// The hashes of one recorder are not those of another: a file that is there is not gone on with.

@@ -49,11 +49,19 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
         None if wanted.follow => Step::Time(chrono::DateTime::<chrono::Utc>::MAX_UTC),
         None => Step::Time(chrono::DateTime::<chrono::Utc>::MIN_UTC),
     };
+    let begin = recording.moments().first().map(|first| first.at);
+    let before = match (&first, begin) {
+        (Step::Time(at), Some(begin)) if wanted.at.is_some() && *at < begin => {
+            let begin = time::dated(begin, zone, true);
+            Some(format!("the recording begins at {begin}, after --at {}", wanted.at.as_deref().unwrap_or_default()))
+        }
+        _ => None,
+    };
     let name = match recording.about().map(|about| about.target.clone()).filter(|target| !target.is_empty()) {
         Some(target) => target,
         None => wanted.place.display().to_string(),
     };
-    Box::pin(show(&settings, recording, (name, first, zone), wanted)).await
+    Box::pin(show(&settings, recording, (name, first, zone), before, wanted)).await
 }
 
 /// The dashboard: no server is asked, and nothing can act.
@@ -61,6 +69,7 @@ async fn show(
     settings: &Settings,
     recording: Recording,
     (name, first, zone): (String, Step, Zone),
+    word: Option<String>,
     wanted: &ReplayArgs,
 ) -> Result<u8, Failure> {
     panics::end_the_screens();
@@ -69,6 +78,7 @@ async fn show(
     let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
     app.settings.zone = zone;
     app.replay_at(wanted.speed);
+    word.into_iter().for_each(|word| app.tell(word));
     let history = replay::start(recording, first, wanted.follow, wanted.speed)
         .map_err(|error| Failure::Other(format!("no thread to replay: {error}")))?;
     let empty = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default()).view();

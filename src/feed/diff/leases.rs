@@ -111,7 +111,8 @@ fn passed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
 fn released(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
     let now = change.now();
     let length = old.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
-    let words = ("was given back", format!("by {}", owner(old)));
+    // The row does not say whether its owner did that or somebody who unlocked it.
+    let words = ("is free again", format!("; {} had it", owner(old)));
     Draft { length, ..draft(new, now, Kind::LeaseReleased, words) }
 }
 

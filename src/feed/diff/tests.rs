@@ -365,7 +365,7 @@ fn a_lease_goes_from_hand_to_hand() {
     );
     let mut released = lease(10.0, "node2", 3, (8.5, 0.0));
     released.leases[1].released_at = Some(at(9.5));
-    assert_eq!(next(released), ["lease over: lease 7 in locktop.distlock was given back by node2"]);
+    assert_eq!(next(released), ["lease over: lease 7 in locktop.distlock is free again; node2 had it"]);
     assert_eq!(
         next(lease(11.0, "node3", 4, (10.5, 50.0))),
         ["lease: lease 7 in locktop.distlock was taken by node3, token 4"]

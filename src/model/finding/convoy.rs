@@ -3,7 +3,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::look::{Look, party_text};
-use super::{Finding, LIMIT, Severity};
+use super::{Finding, LIMIT, Severity, root_blocker};
+use crate::model::backend::State;
 use crate::model::lock::{LockMode, LockModes};
 use crate::model::wait_graph::{Party, Queue, Waiter};
 use crate::text;
@@ -41,10 +42,38 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
+/// Where somebody works and is in the way only of a request that holds up many, that request is the one to end: it frees them all,
+/// and nobody's work is lost. The root's finding steps back behind it, and what made it bad is the convoy's.
+pub(super) fn before_active_roots(findings: &mut [Finding], look: &Look<'_>) {
+    let graph = look.scene.graph;
+    let works = |party: Party| look.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
+    for at in 0..findings.len() {
+        let convoy = findings.get(at).filter(|finding| finding.check == CHECK);
+        let Some(party) = convoy.and_then(Finding::pid).map(Party::Backend) else { continue };
+        let Some(root) = graph.roots_above(party).first().copied().filter(|root| works(*root)) else { continue };
+        let frees = graph.roots.iter().find(|one| one.party == root).map_or(0, |root| root.frees);
+        if freed(look, party) <= frees as usize {
+            continue;
+        }
+        let is_root = |finding: &&mut Finding| finding.check == root_blocker::CHECK && finding.is_about(root);
+        let Some(of_root) = findings.iter_mut().find(is_root) else { continue };
+        let severity = of_root.severity;
+        of_root.severity = severity.min(Severity::Info);
+        if let Some(convoy) = findings.get_mut(at) {
+            convoy.severity = convoy.severity.max(severity);
+        }
+    }
+}
+
+/// How many go on when what a request waits in is cancelled.
+fn freed(look: &Look<'_>, party: Party) -> usize {
+    look.scene.graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count()
+}
+
 /// `cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE …`: of two remedies somebody has to choose one.
 fn choice(look: &Look<'_>, party: Party) -> String {
     let graph = look.scene.graph;
-    let freed = graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count();
+    let freed = freed(look, party);
     let root = graph.roots_above(party).first().copied();
     let root = root.and_then(|root| graph.roots.iter().find(|one| one.party == root));
     let choice = root.map(|root| {

@@ -201,6 +201,7 @@ pub fn find(scene: Scene<'_>) -> Vec<Finding> {
     let has_locks = scene.snapshot.locks.error.is_none();
     let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
     let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(&look)).collect();
+    convoy::before_active_roots(&mut findings, &look);
     findings.sort_by(|a, b| {
         let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
         // An earlier start is longer; one that is not known is shorter than any.

@@ -9,7 +9,7 @@ use crate::model::lock::{LockTag, LockType};
 use crate::model::wait_graph::{Party, Root};
 use crate::text;
 
-const CHECK: &str = "root_blocker";
+pub(super) const CHECK: &str = "root_blocker";
 
 /// Critical when it has been idle in its transaction for too long, sits idle with a session lock, or blocks too
 /// many; a warning when it is idle in a transaction or somebody has waited for too long.

@@ -21,7 +21,7 @@ mod rows;
 mod seen;
 mod signal;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use act::{
     ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Outcome, PublishedTarget, Report, Target,

@@ -14,7 +14,7 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 /// A slow one, held by the session that the log names.
-fn slow() -> Running {
+pub(crate) fn slow() -> Running {
     Running {
         execution_id: 7,
         task_id: 1,
@@ -39,6 +39,6 @@ fn slow() -> Running {
     }
 }
 
-fn orphan() -> Running {
+pub(crate) fn orphan() -> Running {
     Running { state: RunState::Orphan, holder_pid: None, holder_start: None, ..slow() }
 }

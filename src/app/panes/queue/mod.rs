@@ -174,7 +174,7 @@ fn ended(context: &Context<'_>, item: &Item) -> Option<f64> {
     context.age(item.completed_at.filter(|_| !item.is_processing()))
 }
 
-/// `1,204 pending · 4 processing · 1 lost · 3 failed · oldest 25m10s · 118/min · 10,000+ completed`
+/// `1,204 pending · 3 processing · 1 lost · 3 failed · oldest 25m10s · 118/min · 10,000+ completed`
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let depth = &context.view.queue.depth;
     let systems = &context.snapshot.systems;
@@ -186,14 +186,16 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
         return facts;
     }
     facts.push((format!("{} pending", depth.pending), Tone::Plain));
-    facts.push((format!("{} processing", depth.processing), Tone::Plain));
-    let lost = context.view.queue.of_state(ItemState::Lost).count();
-    if lost > 0 {
-        facts.push((format!("{lost} lost"), Tone::Critical));
-    }
-    let slow = context.view.queue.of_state(ItemState::Slow).count();
-    if slow > 0 {
-        facts.push((format!("{slow} slow"), Tone::Warning));
+    // By the rows' states, of which each is in one: an item that has lost its worker is not at work.
+    let of = |state: ItemState| context.view.queue.of_state(state).count();
+    let (lost, slow) = (of(ItemState::Lost), of(ItemState::Slow));
+    let mut processing = depth.processing;
+    processing.count = processing.count.saturating_sub((lost + slow) as u64);
+    facts.push((format!("{processing} processing"), Tone::Plain));
+    for (count, state, tone) in [(lost, "lost", Tone::Critical), (slow, "slow", Tone::Warning)] {
+        if count > 0 {
+            facts.push((format!("{count} {state}"), tone));
+        }
     }
     if depth.failed.count > 0 {
         facts.push((format!("{} failed", depth.failed), Tone::Warning));
