@@ -84,7 +84,8 @@ fn scrolled_out(context: &Context<'_>, pane: Pane, app: &App, offset: usize) -> 
     let first = app.pane(pane).rows.first().copied().filter(|_| offset > 0)?;
     let table = pane.table();
     let tones = table.headings();
-    let mut tones = tones.iter().enumerate().map(|(at, column)| table.cell(context, first, at, column.min).tone);
+    let mut tones =
+        tones.iter().enumerate().map(|(at, column)| table.cell(context, first, at, column.min).tone);
     let tone = if tones.any(|tone| tone == Tone::Critical) { Tone::Critical } else { Tone::Warning };
     Some((format!("↑ {} above", crate::text::count(offset as u64)), tone))
 }
@@ -99,9 +100,7 @@ fn draw_title(
     theme: &Theme,
 ) {
     let focused = app.focus == pane && app.visible_panes().len() > 1;
-    let right = out.map_or_else(Line::new, |(text, tone)| {
-        Line::new().with(text, tone).with(" ─", Tone::Dim)
-    });
+    let right = out.map_or_else(Line::new, |(text, tone)| Line::new().with(text, tone).with(" ─", Tone::Dim));
     let room = usize::from(area.width).saturating_sub(right.width() + usize::from(right.width() > 0));
     let mut line = Line::new().with("─ ", Tone::Dim);
     line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });

@@ -400,7 +400,8 @@ fn the_view_does_not_follow_what_is_done_with() {
         let orphan = app.pane(Pane::Tasks).selected;
         slowly(&mut app, "Ey");
         let results = vec![result("nightly", outcome, "")];
-        let report = Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+        let report =
+            Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
         app.update(Message::Reported(Arc::new(report)));
         let mut later = sample::jobs(1.0);
         later.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));

@@ -44,6 +44,12 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     if wanted.export.is_some() {
         return export(&mut recording, wanted, zone);
     }
+    if recording.moments().is_empty() && !wanted.follow {
+        return Err(Failure::Other(format!(
+            "{}: has no looks; nothing was recorded",
+            wanted.place.display()
+        )));
+    }
     let first = match &wanted.at {
         Some(text) => step(&recording, text, zone)?,
         None if wanted.follow => Step::Time(chrono::DateTime::<chrono::Utc>::MAX_UTC),
@@ -53,7 +59,10 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     let before = match (&first, begin) {
         (Step::Time(at), Some(begin)) if wanted.at.is_some() && *at < begin => {
             let begin = time::dated(begin, zone, true);
-            Some(format!("the recording begins at {begin}, after --at {}", wanted.at.as_deref().unwrap_or_default()))
+            Some(format!(
+                "the recording begins at {begin}, after --at {}",
+                wanted.at.as_deref().unwrap_or_default()
+            ))
         }
         _ => None,
     };

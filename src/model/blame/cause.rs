@@ -157,7 +157,8 @@ fn circle(Scene { snapshot, graph, index, .. }: Scene<'_>, queue: &Queue) -> Key
     let backends = members.iter().filter_map(|member| index.backend(snapshot, member.pid()));
     let keys: Vec<Key> = backends.map(session).collect();
     let common = |part: fn(&Key) -> &Text| -> Text {
-        let mut parts: Vec<&str> = keys.iter().map(|key| &**part(key)).filter(|part| !part.is_empty()).collect();
+        let mut parts: Vec<&str> =
+            keys.iter().map(|key| &**part(key)).filter(|part| !part.is_empty()).collect();
         parts.sort_unstable();
         parts.dedup();
         let more = if parts.len() > MEMBERS { " and others" } else { "" };

@@ -46,11 +46,14 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 /// and nobody's work is lost. The root's finding steps back behind it, and what made it bad is the convoy's.
 pub(super) fn before_active_roots(findings: &mut [Finding], look: &Look<'_>) {
     let graph = look.scene.graph;
-    let works = |party: Party| look.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
+    let works =
+        |party: Party| look.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
     for at in 0..findings.len() {
         let convoy = findings.get(at).filter(|finding| finding.check == CHECK);
         let Some(party) = convoy.and_then(Finding::pid).map(Party::Backend) else { continue };
-        let Some(root) = graph.roots_above(party).first().copied().filter(|root| works(*root)) else { continue };
+        let Some(root) = graph.roots_above(party).first().copied().filter(|root| works(*root)) else {
+            continue;
+        };
         let frees = graph.roots.iter().find(|one| one.party == root).map_or(0, |root| root.frees);
         if freed(look, party) <= frees as usize {
             continue;

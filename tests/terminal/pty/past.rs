@@ -2,11 +2,13 @@
 
 use rustix::process::Pid;
 
+use super::super::support::wait_for;
 use super::incident::Incident;
 use super::outage::Stopped;
 use super::process;
 use super::screen::Screen;
 use locktop::demo::scenario::Scenario;
+use locktop::feed::replay::Recording;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_over_is_seen_again_also_while_the_server_is_silent() {
@@ -99,4 +101,24 @@ async fn a_recording_is_shown_when_the_server_is_gone() {
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
     screen.assert_restored();
+}
+
+/// Whoever records by hand is told where to, and whoever asks for a time before it that there is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_recorder_says_where_it_records_and_a_replay_where_that_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("short.ltr");
+    let place = path.to_str().unwrap();
+    let incident = Incident::none().await;
+    let mut screen = Screen::spawn((120, 35), &[], &["-w", "record", place, &incident.server.conninfo()]);
+    screen.shows("locktop: recording ");
+    screen.shows("Ctrl-C ends it");
+    wait_for("a look", || Recording::open(&path).is_ok_and(|recording| !recording.moments().is_empty()));
+    screen.write(b"\x03");
+    assert_eq!(screen.wait_exit(), 0);
+    let mut screen = Screen::spawn((120, 35), &[], &["replay", place, "--at", "2001-02-03 04:05"]);
+    screen.shows("the recording begins at ");
+    screen.shows("after --at 2001-02-03 04:05");
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
 }
