@@ -34,7 +34,10 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let count = text::count(behind.into());
         let summary = format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
-        let finding = finding.short(format!("{who} waits{age} for {target}, {count} behind it"));
+        // What is cut at the end is a name, and not the number that the key would free.
+        let frees = text::count(freed(look, waiter.party) as u64);
+        let finding =
+            finding.short(format!("{who} waits{age}, {count} behind it, cancel frees {frees} · {target}"));
         let finding = finding.about(choice(look, waiter.party));
         Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
             .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))

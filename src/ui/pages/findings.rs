@@ -7,10 +7,17 @@ use crate::app::App;
 use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::{self, FindingId};
-use crate::ui::draw_line;
+use crate::model::finding::Finding;
 use crate::ui::header::{about, finding_line, help};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
+use crate::ui::{draw_line, split_bottom};
+
+/// The selected finding has so many rows below the list, in which it is whole; always the same, so that nothing jumps.
+const FOOT: u16 = 5;
+
+/// On fewer rows than these all are for the list.
+const LEAST: u16 = 15;
 
 pub(super) fn render(
     frame: &mut Frame<'_>,
@@ -20,6 +27,7 @@ pub(super) fn render(
     viewport: &mut Viewport,
     theme: &Theme,
 ) {
+    let (area, foot) = split_bottom(area, if area.height < LEAST { 0 } else { FOOT });
     let room = usize::from(area.height.saturating_sub(1));
     viewport.page_rows = room;
     let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
@@ -54,8 +62,24 @@ pub(super) fn render(
             draw_line(frame, Rect { x: area.right() - width, y, width, height: 1 }, &right, theme);
         }
     }
+    if let Some(finding) = selected.and_then(|at| findings.get(at)) {
+        whole(frame, foot, finding, theme);
+    }
     let y = area.y + 1 + u16::try_from(place.saturating_sub(scroll)).unwrap_or(0);
     if selected.is_some() && y < area.bottom() {
         frame.buffer_mut().set_style(Rect { y, height: 1, ..area }, theme.selected);
+    }
+}
+
+/// The selected finding whole: in its line its end is mostly cut.
+fn whole(frame: &mut Frame<'_>, area: Rect, finding: &Finding, theme: &Theme) {
+    let room = usize::from(area.width.saturating_sub(4));
+    let rule = Line::new().with("─".repeat(usize::from(area.width)), Tone::Dim);
+    draw_line(frame, Rect { height: area.height.min(1), ..area }, &rule, theme);
+    let part = |text: &str, tone| crate::text::lines(text, room).into_iter().map(move |line| (line, tone));
+    let lines = part(&finding.summary, Tone::Title).chain(part(&finding.about, Tone::Plain));
+    for (y, (line, tone)) in (area.y + 1..area.bottom()).zip(lines) {
+        let line = Line::new().with("  ", Tone::Plain).with(line, tone);
+        draw_line(frame, Rect { y, height: 1, ..area }, &line, theme);
     }
 }
