@@ -60,8 +60,8 @@ struct Open {
     key: Arc<Key>,
     /// When the last of its statements began that was told.
     told: Option<Timestamp>,
-    /// What was done to one of those who wait for each other.
-    note: Option<Text>,
+    /// What was done to one of those who wait for each other, or who wait behind it, and after how many looks.
+    note: Option<(Text, u64)>,
     /// What the first look showed at which nobody waited behind it any more.
     left: Text,
 }
@@ -116,11 +116,10 @@ impl Counter {
         }
         let wait = self.waits.get(&Party::Backend(session.pid));
         let behind = wait.map(|wait| wait.behind.as_slice()).unwrap_or_default();
-        let of_circle = self.open.iter_mut().filter(|(identity, open)| {
-            identity.cause == Cause::Circle && behind.iter().any(|share| share.episode == open.number)
-        });
-        for (_, open) in of_circle {
-            open.note = Some(harmless(words));
+        for open in
+            self.open.values_mut().filter(|open| behind.iter().any(|share| share.episode == open.number))
+        {
+            open.note = Some((harmless(words), self.looks));
         }
         self.acted.push((session, harmless(words)));
     }
@@ -271,7 +270,9 @@ fn ending(scene: Scene<'_>, acted: &[(BackendId, Text)], identity: &Identity, op
     if let Some((_, words)) = acted.iter().rev().find(|(session, _)| is_of(identity, *session)) {
         return (Ending::Action, Text::clone(words));
     }
-    if let Some(note) = &open.note {
+    // Who ends a convoy's ALTER ends the waits behind the report; whoever ends one waiter of many has ended nothing.
+    let is_its_end = |acted: u64| identity.cause == Cause::Circle || open.look <= acted + 1;
+    if let Some((note, _)) = open.note.as_ref().filter(|(_, acted)| is_its_end(*acted)) {
         return (Ending::Action, Text::clone(note));
     }
     let broken = scene.deadlocks.broken.iter().filter(|broken| broken.at >= open.begin);

@@ -297,6 +297,39 @@ fn a_deadlock_is_broken_by_the_server_or_by_somebody() {
     assert_eq!(circle(true), (Ending::Action, "terminate 2 done".to_owned()));
 }
 
+/// Three wait behind a root, the first of them in the others' way; somebody cancels one, and from a look on nobody waits.
+#[test]
+fn who_ends_the_request_that_holds_up_the_others_has_ended_the_episode() {
+    let cancelled = "cancelled 1 app@web";
+    for (cancelled_at, over_at, ending) in [
+        (3, 3, Ending::Action),
+        (3, 4, Ending::Action),
+        // The others waited on: what ended that was something else.
+        (3, 6, Ending::Itself),
+    ] {
+        let mut looks = Looks::default();
+        for second in 0..12 {
+            if second == cancelled_at {
+                let session = BackendId { pid: 1, backend_start: Some(at(-3600.0)) };
+                looks.counter.acted(session, cancelled);
+            }
+            let waits: &[(i32, i64, f64)] = &[(1, 41, -5.0), (2, 41, -5.0), (3, 41, -5.0)];
+            let waits = match second {
+                _ if second >= over_at => &[],
+                _ if second >= cancelled_at => &waits[1..],
+                _ => waits,
+            };
+            looks.waits(f64::from(second), waits);
+        }
+        let episode = &looks.blame.table.episodes[0];
+        assert_eq!(
+            (episode.ending, &*episode.note == cancelled),
+            (ending, ending == Ending::Action),
+            "{over_at}"
+        );
+    }
+}
+
 /// What held the lock is mostly not what is seen when others wait.
 #[test]
 fn the_statements_of_a_transaction_are_remembered() {
