@@ -64,6 +64,12 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether somebody did that with locktop, or noted it.
+    #[must_use]
+    pub const fn is_action(self) -> bool {
+        matches!(self, Self::ActionAsked | Self::ActionResult | Self::Note)
+    }
+
     /// Its words, for a column and for the filter: `kind:wait` finds both ends of a wait.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -60,14 +60,17 @@ static COLUMNS: Columns<Lines> = Columns {
         Column::sorted(
             ("KIND", "kind", "what kind of event"),
             (13, 13),
-            |(event, _), _, _| Cell::toned(event.kind.as_str(), tone(event.severity)),
+            |(event, _), _, _| Cell::toned(event.kind.as_str(), emphasis(event)),
             |(event, _), _| Value::text(Some(event.kind.as_str())),
         )
         .rank(1),
         Column::cell(
             ("WHAT", "what", "what happened; alike ones seen at once are one line"),
             (45, 0),
-            |(event, count), _, _| Cell::plain(what(event, count)),
+            |(event, count), _, _| {
+                let tone = if event.kind.is_action() { emphasis(event) } else { Tone::Plain };
+                Cell::toned(what(event, count), tone)
+            },
         ),
         Column::sorted(
             ("LENGTH", "length", "how long it lasted: ≥ at least, ≤ at most"),
@@ -137,6 +140,15 @@ pub(in crate::app) fn members<'a>(
     (first..first.saturating_add(count.into())).filter_map(|number| events.get(number))
 }
 
+/// What somebody did here stands out among what happened by itself: it is what one looks for.
+fn emphasis(event: &Event) -> Tone {
+    if event.kind.is_action() && event.severity == Severity::Info {
+        Tone::Title
+    } else {
+        tone(event.severity)
+    }
+}
+
 /// The tone of events of a severity.
 pub(in crate::app) fn tone(severity: Severity) -> Tone {
     match severity {
@@ -201,9 +213,19 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let begun = number(Kind::WaitBegun);
     if begun > 0 {
         facts.push((
-            format!("{} waits begun, {} over", text::count(begun), text::count(number(Kind::WaitEnded))),
+            format!(
+                "{} wait{} begun, {} over",
+                text::count(begun),
+                if begun == 1 { "" } else { "s" },
+                text::count(number(Kind::WaitEnded))
+            ),
             Tone::Plain,
         ));
+    }
+    let done = number(Kind::ActionResult);
+    if done > 0 {
+        let noun = if done == 1 { "action" } else { "actions" };
+        facts.push((format!("{} {noun}", text::count(done)), Tone::Title));
     }
     if events.dropped() > 0 {
         facts.push((format!("{} older ones dropped", text::count(events.dropped())), Tone::Warning));
