@@ -128,8 +128,9 @@ fn urgency(context: &Context<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
         Some(_) => 1,
         None => 3,
     };
-    let since =
-        backend.xact_start.or(backend.state_change).map_or(i64::MAX, |start| start.timestamp_micros());
+    // Sessions of a pool go idle each moment: by that, their rows would change places with each look.
+    let since = backend.xact_start.or(backend.state_change.filter(|_| class != 2));
+    let since = since.map_or(i64::MAX, |start| start.timestamp_micros());
     (u32::MAX - blocked, class, since, backend.pid)
 }
 
