@@ -36,8 +36,10 @@ pub struct Mistake {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file could not be read.
-    #[error("cannot read the config file {}: {error}", .path.display())]
+    #[error("cannot read {what} {}: {error}", .path.display())]
     Unreadable {
+        /// What it is for: `the config file`.
+        what: &'static str,
         /// The file that cannot be read.
         path: PathBuf,
         /// What the system says.

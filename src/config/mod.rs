@@ -237,7 +237,13 @@ impl Config {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !location.named => {
                 return Ok(Self::default());
             }
-            Err(error) => return Err(ConfigError::Unreadable { path: location.path.clone(), error }),
+            Err(error) => {
+                return Err(ConfigError::Unreadable {
+                    what: "the config file",
+                    path: location.path.clone(),
+                    error,
+                });
+            }
         };
         let config = Self::parse(&text, &location.path, checks)?;
         Ok(Self { path: Some(location.path.clone()), ..config })

@@ -42,6 +42,9 @@ async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8,
     let found = look(settings, &adapters).await?;
     print(&found, &adapters, arguments.format)?;
     if arguments.format == SnapshotFormat::Table {
+        if found.is_empty() {
+            writeln!(io::stdout(), "{}: no mistakes that show without it.", arguments.file.display())?;
+        }
         print_places(&found, &arguments.file)?;
     }
     let is_read = |installation: &Installation| {

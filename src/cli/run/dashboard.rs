@@ -34,7 +34,7 @@ use pg_connect::conninfo::ConnInfo;
 const ENDED: &str = "a part of the program ended unexpectedly; its message stands above";
 
 pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
-    needs_terminal()?;
+    needs_terminal(ONE_LOOK)?;
     panics::end_the_screens();
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
@@ -44,14 +44,17 @@ pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     Box::pin(show(&settings, info, target, None)).await
 }
 
-/// Refuses without a terminal, before anything is started.
-pub(super) fn needs_terminal() -> Result<(), Failure> {
+/// What there is for whoever has no terminal.
+pub(super) const ONE_LOOK: &str = "\"locktop snapshot\" prints one look and ends";
+
+/// Refuses without a terminal, before anything is started, and names what there is in its place.
+pub(super) fn needs_terminal(instead: &str) -> Result<(), Failure> {
     let why = match terminal::is_there() {
         true if std::env::var_os("TERM").is_none_or(|term| term != "dumb") => return Ok(()),
         true => "the dashboard needs a terminal with a cursor, and TERM is \"dumb\"",
         false => "the dashboard needs a terminal on standard input and output",
     };
-    Err(Failure::Other(format!("{why}; \"locktop snapshot\" prints one look and ends")))
+    Err(Failure::Other(format!("{why}; {instead}")))
 }
 
 /// What is said of a demo.

@@ -79,7 +79,8 @@ pub fn parse_adapter(text: &str, file: &Path) -> Result<Adapter, ConfigError> {
 /// # Errors
 /// When it cannot be read, or there are mistakes in it.
 pub fn read_adapter(path: &Path) -> Result<Adapter, ConfigError> {
-    let unreadable = |error| ConfigError::Unreadable { path: path.to_owned(), error };
+    let unreadable =
+        |error| ConfigError::Unreadable { what: "the file of an adapter", path: path.to_owned(), error };
     let length = std::fs::metadata(path).map_err(unreadable)?.len();
     if length > LONGEST {
         let message = format!("the file has {length} bytes, more than {LONGEST}");
@@ -128,7 +129,8 @@ fn own(config: Option<&Path>) -> Result<Vec<Own>, ConfigError> {
     let Some(folder) = config.and_then(Path::parent).map(|folder| folder.join("adapters")) else {
         return Ok(Vec::new());
     };
-    let unreadable = |error| ConfigError::Unreadable { path: folder.clone(), error };
+    let unreadable =
+        |error| ConfigError::Unreadable { what: "the folder of adapters", path: folder.clone(), error };
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

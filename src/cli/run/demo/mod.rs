@@ -33,7 +33,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         }
         return Box::pin(headless::run(options, arguments)).await;
     }
-    dashboard::needs_terminal()?;
+    dashboard::needs_terminal(dashboard::ONE_LOOK)?;
     panics::end_the_screens();
     let mut settings = settings;
     let options = options(&settings, arguments)?;
