@@ -78,7 +78,7 @@ fn hint(options: &DemoOptions) -> String {
     let plays = |contest| tasks.is_some_and(|tasks| tasks.contests.contains(&contest));
     let tries = [
         (options.scenarios.contains(&Scenario::Chain), "psql-anna forgot to commit: press K, y"),
-        (options.scenarios.contains(&Scenario::Convoy), "a report holds up all others: C, y"),
+        (options.scenarios.contains(&Scenario::Convoy), "all wait for a migration, that for a report: C, y"),
         (tasks.is_some_and(|tasks| tasks.stall), "work hangs: 4, R on a slow task, y"),
         (tasks.is_some_and(|tasks| tasks.workers > 0), "Orphans: 4, R, y"),
         (plays(Contest::Leases), "Leases: 5, U, and the number it asks for"),
