@@ -70,7 +70,9 @@ impl Filter {
     /// # Errors
     /// When a comparison is not with a number, or a column is not there.
     pub fn parse(text: &str, columns: Columns<'_>) -> Result<Self, FilterError> {
-        let terms = words(text).iter().map(|word| term(word, columns)).collect::<Result<Vec<_>, _>>()?;
+        // With a `!` alone somebody has only begun to type.
+        let words = words(text).into_iter().filter(|word| word.text != "!" || word.quoted_from.is_some());
+        let terms = words.map(|word| term(&word, columns)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { terms })
     }
 
@@ -264,7 +266,7 @@ mod tests {
             ("\"at 10\"", true),
             ("\"at 11\"", false),
             ("ärger", true),
-            ("!", false),
+            ("!", true),
             ("who>5", false),
             ("held>5", true),
             ("held:7", true),
