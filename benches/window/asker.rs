@@ -13,6 +13,7 @@ use locktop::model::plan::{
     self, ActionCommand, Outcome, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
 };
 use locktop::model::task::TaskKey;
+use locktop::model::view::TargetId;
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::trust::TrustedOwners;
@@ -82,6 +83,7 @@ impl Asker {
         let own = "SELECT oid FROM pg_database WHERE datname = current_database()";
         let datid = look.client.query_one(own, &[]).await.unwrap().get(0);
         let settings = Settings {
+            server: TargetId::default(),
             actor: Actor { tool: "bench".to_owned(), role: "postgres".to_owned(), os_user: None },
             offset: chrono::FixedOffset::east_opt(0).unwrap(),
             redis: Vec::new(),
@@ -127,8 +129,14 @@ impl Asker {
         let target =
             Target { name: String::new(), what: TargetKind::Session(target), subject: Subject::Server };
         // Where it was hit, the session says itself.
-        let command =
-            ActionCommand { number: 1, verb: self.verb, targets: vec![target], recovery: None, wait: 0.0 };
+        let command = ActionCommand {
+            server: TargetId::default(),
+            number: 1,
+            verb: self.verb,
+            targets: vec![target],
+            recovery: None,
+            wait: 0.0,
+        };
         assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
         loop {
             if let Answer::Reported(report) = self.executor.answer().await.unwrap() {

@@ -13,6 +13,7 @@ use crate::model::plan::{
     ActionCommand, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan, RecoveryResult, Target,
     TargetKind, TargetResult, Verb,
 };
+use crate::model::view::TargetId;
 use crate::schema::Schema;
 use crate::text::one_line;
 
@@ -28,6 +29,7 @@ pub async fn execute_recorded(
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
     let command = ActionCommand {
+        server: TargetId::default(),
         number: 1,
         verb: Verb::Recover,
         targets: plan.acts().map(target).collect(),

@@ -103,6 +103,8 @@ pub enum Effect {
     Mouse(bool),
     /// Look what would be recovered; the number comes back with the answer.
     PlanRecovery {
+        /// The server that is asked.
+        server: TargetId,
         /// A number that the answer comes back with.
         number: u64,
         /// The schema of the task tables, as the catalog has it.

@@ -296,8 +296,8 @@ impl Loop {
                 Effect::Title(text) => terminal::title(&text)?,
                 Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
-                Effect::PlanRecovery { number, schema, request } => {
-                    self.order(Order::PlanRecovery { number, schema, request })?;
+                Effect::PlanRecovery { server, number, schema, request } => {
+                    self.order(Order::PlanRecovery { server, number, schema, request })?;
                 }
                 Effect::Act(command) => self.order(Order::Act(command))?,
             }

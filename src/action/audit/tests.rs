@@ -10,6 +10,7 @@ use super::*;
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
 use crate::model::plan::{Client, Outcome, Seen, SessionTarget, TargetKind, Verb};
+use crate::model::view::TargetId;
 
 fn actor() -> Actor {
     Actor { tool: "locktop".to_owned(), role: "ops".to_owned(), os_user: Some("ann".to_owned()) }
@@ -44,7 +45,14 @@ fn target(name: &str) -> Target {
 }
 
 fn command() -> ActionCommand {
-    ActionCommand { number: 7, verb: Verb::Terminate, targets: Vec::new(), recovery: None, wait: 5.0 }
+    ActionCommand {
+        server: TargetId::default(),
+        number: 7,
+        verb: Verb::Terminate,
+        targets: Vec::new(),
+        recovery: None,
+        wait: 5.0,
+    }
 }
 
 fn outcome(outcome: Outcome) -> TargetResult {

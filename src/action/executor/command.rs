@@ -88,7 +88,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
         command: &ActionCommand,
         target: &'a Target,
     ) -> Asking<'a> {
-        let Settings { actor, trusted_owners: owners, redis, offset } = &self.settings;
+        let Settings { actor, trusted_owners: owners, redis, offset, .. } = &self.settings;
         let (verb, what) = (command.verb, &target.what);
         if let (TargetKind::Session(session), Some(signal), Some(client)) =
             (what, verb.definition().signal, client)

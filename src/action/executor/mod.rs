@@ -18,11 +18,15 @@ use super::actor::Actor;
 use super::lines::Lines;
 use super::record::Record;
 use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, Request, TargetResult};
+use crate::model::view::TargetId;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::RedisUrl;
 
 /// Commands that wait for their turn. A person confirms each.
 const WAITING: usize = 16;
+
+/// Why nothing is tried that was asked for where another server was on the screen.
+const ANOTHER_SERVER: &str = "that is for another server";
 
 /// What can be asked of the executor.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +35,8 @@ pub enum Order {
     Act(Arc<ActionCommand>),
     /// Look which executions would be recovered, and what it would do to each.
     PlanRecovery {
+        /// The server that is asked.
+        server: TargetId,
         /// A number of the asker's, which comes back with the answer.
         number: u64,
         /// The schema that the tables are in.
@@ -38,6 +44,17 @@ pub enum Order {
         /// Which executions are wanted.
         request: Arc<Request>,
     },
+}
+
+impl Order {
+    /// The server that it is for.
+    #[must_use]
+    pub fn server(&self) -> TargetId {
+        match self {
+            Self::Act(command) => command.server,
+            Self::PlanRecovery { server, .. } => *server,
+        }
+    }
 }
 
 /// What the executor answers, in the order of the work.
@@ -54,6 +71,8 @@ pub enum Answer {
 /// In whose name the executor acts, and what it may use.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The server that it acts on: what is for another one is not tried.
+    pub server: TargetId,
     /// The person, in whose name everything is recorded.
     pub actor: Actor,
     /// For times of day in words.
@@ -84,12 +103,13 @@ impl Executor {
             let worker = command::Worker { lines, record, settings };
             while let Some(order) = waiting.recv().await {
                 let answer = match order {
+                    other if other.server() != worker.settings.server => refuse(&other, ANOTHER_SERVER),
                     Order::Act(command) => {
                         // Where nobody takes them in fast enough the next one says it all.
                         let progress = |done| drop(sender.try_send(Answer::Progress(command.number, done)));
                         Answer::Reported(Arc::new(worker.act(&command, &progress).await))
                     }
-                    Order::PlanRecovery { number, schema, request } => {
+                    Order::PlanRecovery { number, schema, request, .. } => {
                         Answer::RecoveryPlanned(number, worker.plan(&schema, &request).await.map(Arc::new))
                     }
                 };

@@ -8,6 +8,7 @@ use crate::model::plan::tests::{orphan, slow};
 use crate::model::plan::{
     ActionCommand, Outcome, RecoveryPlan, Report, Request, Selection, Target, TargetKind, TargetResult, Verb,
 };
+use crate::model::view::{TargetId, View};
 
 /// A frame was drawn, and whoever sits there had a moment to see it.
 pub(super) fn seen(app: &mut App) {
@@ -341,6 +342,22 @@ fn all_orphans_are_those_that_the_filter_shows() {
     assert!(matches!(&request, Some(Selection::Executions(ids)) if ids.len() == 1));
     assert_eq!(hidden, 0);
     assert_eq!(asked("4/state:slow<enter>gRo").1, 1, "the orphan is hidden");
+}
+
+/// A process id is one on each server.
+#[test]
+fn a_question_is_about_the_server_that_was_shown() {
+    let mut app = app(sample::incident(0.0));
+    let other = |id| View { target: TargetId(id), ..sample::incident(1.0).view() };
+    slowly(&mut app, "K");
+    arrive(&mut app, other(0));
+    assert!(app.dialog.is_some());
+    arrive(&mut app, other(1));
+    assert!(app.dialog.is_none());
+    assert_eq!(notice(&app), "another server is shown now: nothing was done");
+    seen(&mut app);
+    let effects = slowly(&mut app, "jkKy");
+    assert_eq!(command(&effects).map(|command| command.server), Some(TargetId(1)));
 }
 
 #[test]

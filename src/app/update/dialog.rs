@@ -191,6 +191,9 @@ impl App {
     /// Brings the question up to date with the newest view. It closes when nothing is left of what it is about.
     pub(super) fn refresh_dialog(&mut self) -> Update {
         let Some((mut dialog, view)) = self.dialog.take().zip(self.newest()) else { return Update::redraw() };
+        if view.target != dialog.seen.target {
+            return self.insist("another server is shown now: nothing was done");
+        }
         let look = PlanContext { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
         let plan = match &mut dialog.order.kind {
             Kind::Executions(search) => {
@@ -223,7 +226,8 @@ impl App {
         self.dialog = Some(dialog);
         match asked {
             Some((schema, request)) => {
-                Update::effect(Effect::PlanRecovery { number, schema, request: Arc::new(request) })
+                let (server, request) = (view.target, Arc::new(request));
+                Update::effect(Effect::PlanRecovery { server, number, schema, request })
             }
             None => Update::redraw(),
         }
@@ -274,12 +278,12 @@ impl App {
             return self.say(why);
         }
         let number = self.next_number();
-        let Some(Dialog { order, plan, .. }) = self.dialog.take() else { return Update::none() };
+        let Some(Dialog { order, plan, seen, .. }) = self.dialog.take() else { return Update::none() };
         if let Kind::Known(expecting) = &order.kind {
             self.unmark(order.pane, &order.rows);
             return self.expect(expecting);
         }
-        let command = plan.command(number, WAIT);
+        let command = plan.command(seen.target, number, WAIT);
         let count = command.targets.len();
         if count == 0 {
             return self.say("nothing to do");

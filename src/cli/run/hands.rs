@@ -10,12 +10,14 @@ use crate::feed::event_sender::EventSender;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::plan::{Outcome, TargetResult};
+use crate::model::view::TargetId;
 use crate::pg::trust::TrustedOwners;
 use crate::text::one_line;
 use pg_connect::conninfo::ConnInfo;
 
 pub(super) fn settings(settings: &Settings, info: &ConnInfo) -> executor::Settings {
     executor::Settings {
+        server: TargetId::default(),
         actor: actor(info),
         offset: clock::offset(),
         redis: settings.redis.sets.servers().cloned().collect(),

@@ -12,6 +12,7 @@ use super::{RecoveryPlan, SessionTarget, Verb};
 use crate::model::adapter::{ActionKind, Adapter, Values};
 use crate::model::finding::Subject;
 use crate::model::redis_lease::RedisLease;
+use crate::model::view::TargetId;
 use crate::model::{Text, Timestamp};
 
 /// A row of a table of leases.
@@ -188,6 +189,8 @@ pub struct Target {
 /// What somebody has confirmed, as it goes to the executor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionCommand {
+    /// The server that it is for, which is the one whose rows were on the screen: an executor of another one does nothing.
+    pub server: TargetId,
     /// Counts up from command to command: the report has the same.
     pub number: u64,
     /// What is to be done to each target.

@@ -7,6 +7,7 @@ use crate::model::Text;
 use crate::model::finding::Subject;
 use crate::model::lease::LeaseId;
 use crate::model::task::TaskId;
+use crate::model::view::TargetId;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 
@@ -171,12 +172,12 @@ impl ActionPlan {
     }
 
     /// What is carried out once it was confirmed: all targets, also those that have changed since; of those the server, which
-    /// compares, will say so. `number` tells its report apart; `wait` is how long to wait for what was asked to happen, in
-    /// seconds.
+    /// compares, will say so. `server` is the one that the plan was made for; `number` tells its report apart; `wait` is how long to wait
+    /// for what was asked to happen, in seconds.
     #[must_use]
-    pub fn command(&self, number: u64, wait: f64) -> ActionCommand {
+    pub fn command(&self, server: TargetId, number: u64, wait: f64) -> ActionCommand {
         let targets = self.rows.iter().map(|row| row.target.clone()).collect();
-        ActionCommand { number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
+        ActionCommand { server, number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
     }
 
     /// What has to be typed where the key `y` is not enough: the name of the only target.

@@ -3,12 +3,13 @@
 use chrono::TimeDelta;
 use locktop::model::lock::{LockMode, LockTag, LockType};
 use locktop::model::namespace;
-use locktop::model::plan::{self, Outcome, Seen, SessionTarget, TargetKind, Verb};
+use locktop::model::plan::{self, ActionCommand, Outcome, Seen, SessionTarget, TargetKind, Verb};
 use locktop::model::task::TaskKey;
+use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-use super::stage::{Hands, Running, Session, is_there, seen, seen_whatever_it_does};
+use super::stage::{Hands, Running, Session, command, is_there, seen, seen_whatever_it_does};
 use super::support::{self, open};
 
 /// A holder that is idle in its transaction, and one who waits for it.
@@ -267,4 +268,23 @@ async fn another_query_or_none_is_not_cancelled() {
         pair.holder.run("COMMIT").await;
         assert_eq!(pair.waiter.end().await, None, "it was not cancelled");
     }
+}
+
+/// What was confirmed where another server was on the screen: a process id is one on each of them.
+#[tokio::test]
+async fn what_is_for_another_server_is_not_tried() {
+    let mut pair = Pair::of(support::versions()[0]).await;
+    let target = TargetKind::Session(pair.target().await);
+    let other = ActionCommand { server: TargetId(1), ..command(Verb::Terminate, vec![target.clone()]) };
+    let report = pair.hands.act(other).await;
+    let [result] = report.results.try_into().unwrap();
+    assert_eq!(
+        (result.outcome, result.detail.as_str()),
+        (Outcome::NotTried, "not tried: that is for another server")
+    );
+    assert!(is_there(&pair.look, pair.holder.pid).await);
+    assert_eq!(pair.hands.notes.all(), Vec::<String>::new());
+    // By its own it is.
+    assert_eq!(pair.hands.one(Verb::Terminate, target).await.0, Outcome::Done);
+    assert_eq!(pair.waiter.end().await, None);
 }

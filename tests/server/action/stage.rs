@@ -9,6 +9,7 @@ use locktop::model::finding::Subject;
 use locktop::model::plan::{
     self, ActionCommand, Outcome, Report, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
 };
+use locktop::model::view::TargetId;
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::trust::TrustedOwners;
@@ -64,6 +65,7 @@ impl Notes {
 
 pub(crate) fn settings() -> Settings {
     Settings {
+        server: TargetId::default(),
         actor: Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None },
         offset: chrono::FixedOffset::east_opt(0).unwrap(),
         redis: Vec::new(),
@@ -126,7 +128,7 @@ pub(crate) fn command(verb: Verb, targets: Vec<TargetKind>) -> ActionCommand {
         .into_iter()
         .map(|what| Target { name: name(&what), what, subject: Subject::Server })
         .collect();
-    ActionCommand { number: 1, verb, targets, recovery: None, wait: 20.0 }
+    ActionCommand { server: TargetId::default(), number: 1, verb, targets, recovery: None, wait: 20.0 }
 }
 
 /// A session, and a look at it from outside.

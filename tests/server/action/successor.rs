@@ -79,7 +79,7 @@ impl Stage {
 
     /// Somebody else has come: the question closes, and who has said yes a moment before hits nobody.
     async fn is_left_alone(&mut self, plan: &ActionPlan) {
-        let report = self.hands.act(plan.command(1, 20.0)).await;
+        let report = self.hands.act(plan.command(TargetId::default(), 1, 20.0)).await;
         let [result] = report.results.as_slice() else { panic!("{report:?}") };
         assert_eq!(result.outcome, Outcome::Changed, "{result:?}");
         let view = self.view().await;
@@ -228,7 +228,7 @@ async fn a_client_that_stays_is_ended() {
             client.client.batch_execute(case.does).await.unwrap();
             let waiter = stage.waiter(case.waits.filter(|_| *screen == Screen::Chains)).await;
             let plan = stage.question(Verb::Terminate, *screen, shared).await;
-            let report = stage.hands.act(plan.command(1, 20.0)).await;
+            let report = stage.hands.act(plan.command(TargetId::default(), 1, 20.0)).await;
             assert_eq!(report.results[0].outcome, Outcome::Done, "{report:?}");
             if let Some(waiter) = waiter {
                 assert_eq!(waiter.end().await, None);

@@ -11,6 +11,7 @@ use locktop::model::finding::Subject;
 use locktop::model::plan::{
     self, ActionCommand, Outcome, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
 };
+use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -100,7 +101,14 @@ fn target(pid: i32) -> Target {
 }
 
 fn command(number: u64, targets: &[Target]) -> ActionCommand {
-    ActionCommand { number, verb: Verb::Terminate, targets: targets.to_vec(), recovery: None, wait: 5.0 }
+    ActionCommand {
+        server: TargetId::default(),
+        number,
+        verb: Verb::Terminate,
+        targets: targets.to_vec(),
+        recovery: None,
+        wait: 5.0,
+    }
 }
 
 /// A command of one target, from the asking to the result; what could not be written beside the file.

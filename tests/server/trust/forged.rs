@@ -2,6 +2,7 @@
 
 use locktop::action::executor::{Answer, Order};
 use locktop::model::plan::{Outcome, Request, Selection, TargetKind, Verb};
+use locktop::model::view::TargetId;
 use locktop::schema::{self, SchemaName};
 
 use super::commands::every_command;
@@ -106,8 +107,12 @@ async fn nobody_looks_into_a_forged_schema_or_acts_on_it() {
             look(&ground.info(role), &limits(&[])).await;
             ground.is_clean(role);
             let request = Request { select: Selection::Orphans, task: None, terminate: false };
-            let order =
-                Order::PlanRecovery { number: 1, schema: "locktop".to_owned(), request: request.into() };
+            let order = Order::PlanRecovery {
+                server: TargetId::default(),
+                number: 1,
+                schema: "locktop".to_owned(),
+                request: request.into(),
+            };
             let answer = answered(&ground.info(role), order).await;
             ground.is_clean(&format!("{role}, the plan of a recovery"));
             let Answer::RecoveryPlanned(1, Err(why)) = answer else { panic!("{answer:?}") };

@@ -6,6 +6,7 @@ use super::sessions::{context, id, identity, one, reason, table};
 use crate::model::backend::State;
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
+use crate::model::view::TargetId;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, incident};
@@ -102,7 +103,7 @@ fn everybody_below_is_ended_in_the_order_of_the_forest() {
     let all: Vec<i32> = std::iter::once(4410).chain(4466..4482).collect();
     assert_eq!((pids(&below), below.confirm.clone()), (all, Confirm::Count(17)));
     assert_eq!(words(&below), "blocks nobody else; frees nobody else");
-    let targets = below.command(1, 5.0).targets;
+    let targets = below.command(TargetId(0), 1, 5.0).targets;
     let TargetKind::Session(first) = &targets[0].what else { panic!() };
     assert!(first.blocks, "while those below it wait still");
     assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Below, 4466)), "no session waits below it");

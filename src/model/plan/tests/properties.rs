@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 use crate::model::backend::{BackendId, State};
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
+use crate::model::view::TargetId;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, relation};
@@ -181,7 +182,7 @@ proptest! {
         let plan = sessions(&context, &ask);
         let again = plan.refreshed(&context);
         prop_assert_eq!(&again, &plan);
-        prop_assert_eq!(again.command(1, 5.0), plan.command(1, 5.0));
+        prop_assert_eq!(again.command(TargetId(0), 1, 5.0), plan.command(TargetId(0), 1, 5.0));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::model::plan::*;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskKey};
+use crate::model::view::TargetId;
 use crate::model::view::View;
 use crate::model::work_queue::ItemId;
 use crate::sample::systems::{leases as some_leases, queue};
@@ -367,7 +368,7 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     assert_eq!(one.rows[0].target.what, TargetKind::Execution { id: 8 });
     let subject = crate::model::finding::Subject::Task(task_id(&view, 3));
     assert_eq!(one.rows[0].target.subject, subject);
-    assert!(one.command(1, 5.0).recovery.is_some_and(|plan| plan.row(8).is_some()));
+    assert!(one.command(TargetId(0), 1, 5.0).recovery.is_some_and(|plan| plan.row(8).is_some()));
     let alive = plan(&[slow()], true);
     assert_eq!(alive.confirm, Confirm::Owner("4312".to_owned()), "a living owner");
     assert_eq!(alive.rows[0].does, "pg_terminate_backend(4312), then recover_seen_execution(7)");

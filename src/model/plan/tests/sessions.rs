@@ -6,6 +6,7 @@ use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::plan::*;
 use crate::model::task::TaskKey;
+use crate::model::view::TargetId;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, incident, jobs, relation};
@@ -252,7 +253,7 @@ fn a_plan_is_refreshed_and_says_what_has_changed() {
     assert_eq!(gone.why_over().unwrap(), "4312 app@web-3: is gone");
     assert_eq!(gone.effect, None);
     assert_eq!(gone.refreshed(&context(&later(|_| {}))).rows[0].change, Some(Change::Gone), "once is enough");
-    let command = gone.command(3, 5.0);
+    let command = gone.command(TargetId(0), 3, 5.0);
     assert_eq!((command.number, command.targets.len(), command.verb), (3, 1, Verb::Terminate));
 }
 
