@@ -5,6 +5,7 @@
 mod ascii;
 mod body;
 mod dialog;
+mod finding_line;
 mod footer;
 mod header;
 mod layout;

@@ -8,7 +8,7 @@ use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::{self, FindingId};
 use crate::model::finding::Finding;
-use crate::ui::header::{about, finding_line, help};
+use crate::ui::finding_line::{about, finding_line, help};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 use crate::ui::{draw_line, split_bottom};
