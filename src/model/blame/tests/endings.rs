@@ -1,0 +1,136 @@
+//! How an episode ended, and by whom.
+
+use super::*;
+
+#[test]
+fn an_episode_says_how_it_ended() {
+    let mut looks = Looks::default();
+    looks.waits(0.0, &[(1, 41, -5.0), (2, 42, -5.0)]);
+    let ended = BackendId { pid: 141, backend_start: Some(at(-3600.0)) };
+    looks.counter.acted(ended, "terminated 141 app@billing: it is gone\u{1b}[31m");
+    let another = BackendId { pid: 142, backend_start: Some(at(0.0)) };
+    looks.counter.acted(another, "of a process of before");
+    for second in 1..6 {
+        looks.waits(f64::from(second), &[]);
+    }
+    let ends: Vec<_> = looks.blame.table.episodes.iter().map(|one| (one.pid, one.ending)).collect();
+    let gone = |episode: &Episode| &*episode.note == "its session is gone";
+    assert!(looks.blame.table.episodes.iter().any(|one| gone(one)));
+    assert!(ends.contains(&(141, Ending::Action)) && ends.contains(&(142, Ending::Itself)), "{ends:?}");
+    let noted = looks.blame.table.episodes.iter().find(|one| one.pid == 141).unwrap();
+    assert!(noted.note.starts_with("terminated 141") && !noted.note.contains('\u{1b}'));
+}
+
+/// Somebody waits behind a transaction for three looks; after that it is so.
+fn left(after: impl Fn(&mut Builder)) -> (Ending, String) {
+    let mut looks = Looks::default();
+    for second in 0..9 {
+        let mut builder = Builder { now: f64::from(second), ..Builder::default() };
+        let waited = builder.now + 5.0;
+        if second < 3 {
+            builder.session(50, "app@billing", State::IdleInTransaction, waited, "UPDATE t SET a = 1");
+            builder.lock(50, relation(1), LockMode::AccessExclusive, None);
+            builder.session(51, "app@web", State::Active, waited, "SELECT 1");
+            builder.lock(51, relation(1), LockMode::AccessShare, Some(waited));
+        } else if second == 3 {
+            after(&mut builder);
+        }
+        looks.look(builder);
+    }
+    let episode = &looks.blame.table.episodes[0];
+    (episode.ending, episode.note.to_string())
+}
+
+#[test]
+fn of_a_transaction_is_said_how_it_ended_as_far_as_it_is_seen() {
+    let ended = |state, query: &'static str| {
+        let (ending, note) = left(|builder| {
+            builder.session(50, "app@billing", state, 0.5, query);
+        });
+        assert_eq!(ending, Ending::Itself);
+        note
+    };
+    assert_eq!(ended(State::Idle, "commit ;"), "COMMIT ended its transaction");
+    assert_eq!(ended(State::Idle, "ROLLBACK"), "ROLLBACK ended its transaction");
+    assert_eq!(ended(State::Idle, "ROLLBACK TO SAVEPOINT a"), "its transaction ended");
+    assert_eq!(ended(State::Idle, "SELECT 1"), "its transaction ended");
+    assert_eq!(ended(State::Active, "COMMIT"), "its transaction ended", "it is of the next");
+    let (_, gone) = left(|_| {});
+    assert_eq!(gone, GONE);
+    let (_, goes_on) = left(|builder| {
+        builder.session(50, "app@billing", State::IdleInTransaction, 8.0, "UPDATE t SET a = 1");
+    });
+    assert_eq!(goes_on, "nobody waited any more, and its transaction went on");
+}
+
+/// Sessions wait for each other for three looks; then somebody ends one of them, or the server does.
+fn circle(acted: bool) -> (Ending, String) {
+    let mut looks = Looks::default();
+    for second in 0..9 {
+        let mut builder = Builder { now: f64::from(second), ..Builder::default() };
+        for (pid, other) in [(1, 2), (2, 1)] {
+            builder.session(pid, "app@web", State::Active, 5.0, "UPDATE");
+            builder.lock(pid, relation(1), LockMode::AccessShare, None);
+            if second < 3 {
+                builder.lock(pid, advisory(40 + i64::from(pid)), LockMode::Exclusive, None);
+                builder.lock(
+                    pid,
+                    advisory(40 + i64::from(other)),
+                    LockMode::Exclusive,
+                    Some(5.0 + builder.now),
+                );
+            }
+        }
+        let mut snapshot = builder.snapshot();
+        let server = &mut Arc::make_mut(&mut snapshot.server.rows)[0];
+        server.deadlocks_of = [1].into();
+        server.deadlocks = if second < 3 || acted { 3 } else { 4 };
+        if second == 3 && acted {
+            let session = BackendId { pid: 2, backend_start: Some(at(-3600.0)) };
+            looks.counter.acted(session, "terminate 2 done");
+        }
+        looks.see(&snapshot);
+    }
+    let episode = &looks.blame.table.episodes[0];
+    assert_eq!((episode.pid, &*episode.who), (0, "sessions that wait for each other"));
+    (episode.ending, episode.note.to_string())
+}
+
+#[test]
+fn a_deadlock_is_broken_by_the_server_or_by_somebody() {
+    assert_eq!(circle(false), (Ending::Deadlock, String::new()));
+    assert_eq!(circle(true), (Ending::Action, "terminate 2 done".to_owned()));
+}
+
+/// Three wait behind a root, the first of them in the others' way; somebody cancels one, and from a look on nobody waits.
+#[test]
+fn who_ends_the_request_that_holds_up_the_others_has_ended_the_episode() {
+    let cancelled = "cancelled 1 app@web";
+    for (cancelled_at, over_at, ending) in [
+        (3, 3, Ending::Action),
+        (3, 4, Ending::Action),
+        // The others waited on: what ended that was something else.
+        (3, 6, Ending::Itself),
+    ] {
+        let mut looks = Looks::default();
+        for second in 0..12 {
+            if second == cancelled_at {
+                let session = BackendId { pid: 1, backend_start: Some(at(-3600.0)) };
+                looks.counter.acted(session, cancelled);
+            }
+            let waits: &[(i32, i64, f64)] = &[(1, 41, -5.0), (2, 41, -5.0), (3, 41, -5.0)];
+            let waits = match second {
+                _ if second >= over_at => &[],
+                _ if second >= cancelled_at => &waits[1..],
+                _ => waits,
+            };
+            looks.waits(f64::from(second), waits);
+        }
+        let episode = &looks.blame.table.episodes[0];
+        assert_eq!(
+            (episode.ending, &*episode.note == cancelled),
+            (ending, ending == Ending::Action),
+            "{over_at}"
+        );
+    }
+}
