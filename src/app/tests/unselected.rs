@@ -3,7 +3,8 @@
 use super::dialogs::{command, slowly};
 use super::*;
 use crate::model::lock::LockType;
-use crate::model::plan::{Confirm, TargetKind, Verb};
+use crate::model::plan::tests::orphan as orphan_seen;
+use crate::model::plan::{Confirm, RecoveryPlan, Running, Selection, TargetKind, Verb};
 
 fn notice(app: &App) -> &str {
     app.notice.as_ref().map_or("", |notice| &notice.text)
@@ -44,6 +45,31 @@ fn who_goes_on_typing_for_the_row_that_went_ends_nobody_else() {
     assert_eq!(dialog.word.as_deref(), Some("y is not enough here: type 4312, then Enter"));
     let effects = slowly(&mut app, "4312<enter>");
     assert_eq!(command(&effects).map(|command| command.targets.len()), Some(1));
+}
+
+/// The next orphan after the one that was just recovered: what is to be done to it the server has to be asked too.
+#[test]
+fn a_recovery_without_a_selection_asks_the_server_and_takes_the_name() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4");
+    let recovered = app.pane(Pane::Tasks).selected.unwrap();
+    app.pane_mut(Pane::Tasks).done_with(&[recovered]);
+    let mut idle = sample::jobs(1.0);
+    idle.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+    arrive(&mut app, idle.view());
+    arrive(&mut app, sample::jobs(2.0).view());
+    assert_eq!(app.pane(Pane::Tasks).selected, None);
+    let effects = drive(&mut app, "R");
+    let asked = effects.iter().find_map(|effect| match effect {
+        Effect::PlanRecovery { number, request, .. } => Some((*number, request)),
+        _ => None,
+    });
+    let (number, request) = asked.unwrap_or_else(|| panic!("nobody asks: {effects:?}"));
+    let Selection::Executions(ids) = &request.select else { panic!("{request:?}") };
+    let running = Running { execution_id: ids[0], ..orphan_seen() };
+    let plan = RecoveryPlan::of("locktop", sample::at(1.0), 30.0, &[running], request);
+    app.update(Message::RecoveryPlanned(number, Ok(Arc::new(plan))));
+    assert!(matches!(app.dialog.as_ref().unwrap().plan.confirm, Confirm::Name(_)));
 }
 
 #[test]

@@ -81,14 +81,13 @@ impl App {
             }
         }
         let rows = self.pane(self.focus).selected.into_iter().collect();
-        let update = self.ask(command, self.focus, rows, 0);
-        match &mut self.dialog {
-            Some(dialog) if lost => {
-                dialog.order.by_name = true;
-                self.refresh_dialog()
-            }
-            _ => update,
+        let mut update = self.ask(command, self.focus, rows, 0);
+        if let Some(dialog) = self.dialog.as_mut().filter(|_| lost) {
+            dialog.order.by_name = true;
+            // What the question asks of the server is asked once, and that was before.
+            update.effects.extend(self.refresh_dialog().effects);
         }
+        update
     }
 
     /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.
