@@ -110,10 +110,6 @@ pub(crate) async fn is_there(client: &Client, pid: i32) -> bool {
     client.query_one(sql, &[&pid]).await.unwrap().get(0)
 }
 
-pub(crate) async fn pid_of(client: &Client) -> i32 {
-    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
-}
-
 /// Waits until a statement answers with this text.
 pub(crate) async fn becomes(client: &Client, sql: &str, expected: &str) {
     let sql = format!("SELECT ({sql})::text");

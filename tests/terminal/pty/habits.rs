@@ -4,7 +4,7 @@ use locktop::demo::scenario::AdvisoryContention;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-use super::desk::{Desk, is_there, pid_of};
+use super::desk::{Desk, is_there};
 use super::incident::Incident;
 use super::support;
 
@@ -94,7 +94,7 @@ async fn sessions_of_a_kind_are_ended_by_a_filter_and_marks() {
     ];
     let mut pids = Vec::new();
     for client in left_open.iter().chain(&others) {
-        pids.push(pid_of(client).await);
+        pids.push(support::pid(client).await);
     }
     let mut desk = Desk::at((120, 35), &server.conninfo(), &["--screen", "backends"]);
     desk.screen.shows("─ Backends");

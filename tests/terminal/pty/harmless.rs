@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use super::desk::{Desk, becomes, is_there, pid_of};
+use super::desk::{Desk, becomes, is_there};
 use super::incident::Incident;
 use super::screen::Size;
 use super::support;
@@ -30,7 +30,7 @@ impl Scene {
     async fn new(info: ConnInfo) -> Self {
         let look = support::open(&info).await.client;
         let holder = support::open(&info).await;
-        let pid = pid_of(&holder.client).await;
+        let pid = support::pid(&holder.client).await;
         let mut scene = Self { info, look, holder, pid, waiters: Vec::new() };
         scene.block().await;
         scene

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::desk::{Desk, is_there, pid_of};
+use super::desk::{Desk, is_there};
 use super::incident::Incident;
 use super::support;
 
@@ -22,7 +22,7 @@ async fn what_was_asked_without_an_answer_is_told_at_the_next_start() {
     let look = support::open(&incident.info()).await.client;
     let session = support::open(&incident.info()).await;
     session.client.batch_execute("SET application_name = 'stuck'").await.unwrap();
-    let pid = pid_of(&session.client).await;
+    let pid = support::pid(&session.client).await;
     let process = Pid::from_raw(pid).unwrap();
     let mut desk = Desk::at(SIZE, &target, &["--screen", "backends"]);
     desk.screen.shows("Backends ·");

@@ -2,7 +2,7 @@
 
 use locktop::pg::conninfo::ConnInfo;
 
-use super::desk::{Desk, becomes, is_there, pid_of};
+use super::desk::{Desk, becomes, is_there};
 use super::incident::Incident;
 use super::pooler::Pooler;
 use super::support;
@@ -18,7 +18,7 @@ async fn a_question_closes_when_the_client_of_the_pool_changes() {
     let pool = ConnInfo::parse(&pooler.target(&incident.info())).unwrap();
     let first = support::open(&pool).await.client;
     first.batch_execute(HOLD).await.unwrap();
-    let shared = pid_of(&first).await;
+    let shared = support::pid(&first).await;
 
     let mut desk = Desk::at((110, 30), &incident.server.conninfo(), &["--screen", "locks"]);
     desk.screen.shows(&shared.to_string());
@@ -28,7 +28,7 @@ async fn a_question_closes_when_the_client_of_the_pool_changes() {
     // Somebody else, in the same session, with the same key.
     let second = support::open(&pool).await.client;
     second.batch_execute(HOLD).await.unwrap();
-    assert_eq!(pid_of(&second).await, shared);
+    assert_eq!(support::pid(&second).await, shared);
     // That it ran something, or the name that it has while nobody is behind it.
     desk.screen.shows(": nothing was done");
     desk.screen.hides("y terminate");

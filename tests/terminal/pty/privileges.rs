@@ -5,7 +5,7 @@ use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use super::desk::{Desk, becomes, pid_of};
+use super::desk::{Desk, becomes};
 use super::{binary, support};
 
 /// A role and what it has to make of the incident.
@@ -55,7 +55,7 @@ fn target(server: &EmbeddedServer, role: &str) -> String {
 async fn session(server: &EmbeddedServer, role: &str, name: &str) -> (Client, i32) {
     let info = ConnInfo::parse(&target(server, role)).unwrap().with_application_name(name);
     let client = support::open(&info).await.client;
-    let pid = pid_of(&client).await;
+    let pid = support::pid(&client).await;
     (client, pid)
 }
 

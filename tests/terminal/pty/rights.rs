@@ -4,7 +4,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 
-use super::desk::{Desk, is_there, pid_of};
+use super::desk::{Desk, is_there};
 use super::support;
 
 const GRANT: &str = "GRANT pg_signal_backend TO \"ops\"";
@@ -18,7 +18,7 @@ async fn session(server: &EmbeddedServer, role: &str, name: &str) -> (Connection
     let connection = support::open(&ConnInfo::parse(&as_role(server, role)).unwrap()).await;
     let named = format!("SET application_name = '{name}'");
     connection.client.batch_execute(&named).await.unwrap();
-    let pid = pid_of(&connection.client).await;
+    let pid = support::pid(&connection.client).await;
     (connection, pid)
 }
 
