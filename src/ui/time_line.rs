@@ -16,6 +16,9 @@ use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
 use crate::model::timeline::{Moment, PastView};
 
+/// Minutes of a past below which its ends are told to the second.
+const SHORT: i64 = 10;
+
 /// Rows of the header that it takes: two where there is room for a cursor of its own.
 pub(super) const fn rows(header: u16) -> u16 {
     if header >= 5 { 2 } else { 1 }
@@ -23,7 +26,10 @@ pub(super) const fn rows(header: u16) -> u16 {
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastView, theme: &Theme) {
     let (Some(first), Some(last)) = (past.moments.first(), past.moments.last()) else { return };
-    let time = |moment: &Moment| moment.at.with_timezone(&app.settings.zone).format("%H:%M").to_string();
+    // Of a short past both ends would be the same minute, or nearly.
+    let is_short = (last.at - first.at).num_minutes() < SHORT;
+    let format = if is_short { "%H:%M:%S" } else { "%H:%M" };
+    let time = |moment: &Moment| moment.at.with_timezone(&app.settings.zone).format(format).to_string();
     let (begin, end) = (format!("{} ", time(first)), format!(" {}", time(last)));
     let place = format!("▲ {} of {}", past.place + 1, past.moments.len());
     let is_tall = area.height > 1;

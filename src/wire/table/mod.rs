@@ -77,6 +77,8 @@ fn whole(line: &str, width: Option<usize>) -> String {
     match width {
         Some(width) if !line.starts_with(INDENT) => {
             let lines = crate::text::lines(line, width.saturating_sub(INDENT.len()).max(1));
+            // What separates two parts has nothing to separate at the end of a line.
+            let lines: Vec<&str> = lines.iter().map(|line| line.trim_end_matches(" ·")).collect();
             lines.join(&format!("\n{INDENT}")) + "\n"
         }
         _ => format!("{line}\n"),

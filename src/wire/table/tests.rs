@@ -42,7 +42,12 @@ fn lines_are_cut_to_the_width() {
     assert!(narrow.lines().all(|line| width(line) <= 60 || is_statement(line)), "{narrow}");
     assert!(narrow.lines().any(|line| line.ends_with('…')));
     // What is said is said whole: its words are those of the widest, whatever the lines.
-    let words = |text: &str| text.split_whitespace().take(24).map(str::to_owned).collect::<Vec<_>>();
+    let words = |text: &str| {
+        let words = text.split_whitespace().filter(|word| *word != "·");
+        words.take(20).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // What separates two parts ends no line.
+    assert!(narrow.lines().all(|line| !line.ends_with('·')), "{narrow}");
     assert_eq!(words(&narrow), words(&rendered(Some(1000))));
 }
 
