@@ -13,6 +13,7 @@ pub mod finding;
 pub mod fingerprint;
 pub mod growth;
 pub mod held;
+pub mod held_up;
 pub mod held_watch;
 pub mod id_generator;
 pub mod lease;

@@ -6,11 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cause::{Cause, awaited, backend_of, causes, key, row_behind, who};
 use super::costs::{Costs, Sum, Wait};
-use super::statements::Statements;
+use super::statements::{Statements, statement};
 use super::{Begun, Cost, Ended, Ending, GONE, Key, Ran, Tick};
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::event::harmless;
 use crate::model::finding::Deadlocks;
+use crate::model::held_up::held_up;
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_name::LockNames;
 use crate::model::lock_waits::contended;
@@ -24,6 +25,12 @@ const GAP: u64 = 3;
 
 /// Actions that may have ended an episode.
 const ACTIONS: usize = 200;
+
+/// Of those who wait in line themselves one is told who holds up so many.
+const HELD_UP: u32 = 3;
+
+/// So many of them are told of an episode.
+const IN_LINE: usize = 5;
 
 /// What a look at a server has to be counted.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +71,8 @@ struct Open {
     note: Option<(Text, u64)>,
     /// What the first look showed at which nobody waited behind it any more.
     left: Text,
+    /// Processes that were told to wait in line behind it and to hold up others.
+    in_line: Vec<i32>,
 }
 
 /// Looks, and says what each adds.
@@ -171,7 +180,30 @@ impl Counter {
         }
         tick.total = costs.total.sums(seconds);
         tick.total.variance += costs.ends.values().map(|sum| sum.sums(seconds).variance).sum::<f64>();
+        self.tell_in_line(scene, tick);
         self.tell(scene, seconds, &costs.sums, tick);
+    }
+
+    /// Who waits himself and holds up others by that: they wait behind the root, and would not without him.
+    fn tell_in_line(&mut self, Scene { graph, index, snapshot, .. }: Scene<'_>, tick: &mut Tick) {
+        for queue in graph.queues.iter().filter(|queue| queue.waiters.len() > HELD_UP as usize) {
+            for (place, _) in held_up(queue).into_iter().filter(|(_, count)| *count >= HELD_UP) {
+                let Some(waiter) = queue.waiters.get(place) else { continue };
+                let Some(backend) = index.backend(snapshot, waiter.pid) else { continue };
+                let behind =
+                    self.waits.get(&waiter.party).map(|wait| wait.behind.as_slice()).unwrap_or_default();
+                let is_behind = |open: &&mut Open| behind.iter().any(|share| share.episode == open.number);
+                for open in self.open.values_mut().filter(is_behind) {
+                    if open.in_line.contains(&waiter.pid) || open.in_line.len() >= IN_LINE {
+                        continue;
+                    }
+                    open.in_line.push(waiter.pid);
+                    let statement = statement(backend.query.as_deref().unwrap_or_default());
+                    let (episode, at) = (open.number, backend.query_start);
+                    tick.ran.push(Ran { episode, at, statement, in_line: waiter.pid });
+                }
+            }
+        }
     }
 
     /// The number of the episode of a cause on a lock; it may begin.
@@ -216,7 +248,17 @@ impl Counter {
         });
         self.open.insert(
             identity,
-            Open { number, begin, look: looks, state, key, told: None, note: None, left: Text::default() },
+            Open {
+                number,
+                begin,
+                look: looks,
+                state,
+                key,
+                told: None,
+                note: None,
+                left: Text::default(),
+                in_line: Vec::new(),
+            },
         );
         number
     }
@@ -228,7 +270,7 @@ impl Counter {
             let pid = if let Cause::Root(Party::Backend(pid)) = identity.cause { pid } else { 0 };
             if open.look == looks && pid != 0 {
                 for (at, text) in self.statements.after(pid, open.told) {
-                    tick.ran.push(Ran { episode: open.number, at, statement: text });
+                    tick.ran.push(Ran { episode: open.number, at, statement: text, in_line: 0 });
                     open.told = at.or(open.told);
                 }
             }

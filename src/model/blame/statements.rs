@@ -57,8 +57,13 @@ impl Statements {
         let statements = self.open.get(&pid).map(|transaction| transaction.statements.as_slice());
         let later =
             statements.unwrap_or_default().iter().filter(move |(at, _)| moment.is_none() || *at > moment);
-        later.map(|(at, text)| (*at, crate::text::one_line_prefix(text, TOLD).into()))
+        later.map(|(at, text)| (*at, statement(text)))
     }
+}
+
+/// A statement as it is told: one harmless line, of as much as one reads.
+pub(super) fn statement(text: &str) -> Text {
+    crate::text::one_line_prefix(text, TOLD).into()
 }
 
 impl Transaction {

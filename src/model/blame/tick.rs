@@ -62,7 +62,7 @@ pub struct Cost {
     pub sums: Sums,
 }
 
-/// A statement that was seen in a transaction.
+/// A statement that was seen in a transaction, or that waited in line and held up others by that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
     /// The episode of whose transaction it was.
@@ -71,6 +71,8 @@ pub struct Ran {
     pub at: Option<Timestamp>,
     /// The statement, as one harmless line.
     pub statement: Text,
+    /// The process that waited in line with it behind the root; 0 where it is the root's own.
+    pub in_line: i32,
 }
 
 /// The end of an episode.

@@ -1,11 +1,9 @@
 //! Many behind one request that waits itself.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::look::{Look, party_text};
 use super::{Finding, LIMIT, Severity, root_blocker};
 use crate::model::backend::State;
-use crate::model::lock::{LockMode, LockModes};
+use crate::model::held_up::held_up;
 use crate::model::wait_graph::{Party, Queue, Waiter};
 use crate::text;
 
@@ -18,7 +16,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let mut convoys: Vec<(u32, &Queue, &Waiter)> = Vec::new();
     for queue in &look.scene.graph.queues {
         if queue.waiters.len() > least as usize {
-            let found = behind(queue).into_iter().filter(|(_, behind)| *behind >= least);
+            let found = held_up(queue).into_iter().filter(|(_, behind)| *behind >= least);
             convoys
                 .extend(found.filter_map(|(place, behind)| Some((behind, queue, queue.waiters.get(place)?))));
         }
@@ -96,28 +94,4 @@ fn choice(look: &Look<'_>, party: Party) -> String {
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join(" · ")
-}
-
-/// How many wait only because of each place in the queue, in order of the places. Linear: of all requests for one
-/// mode only the first is remembered.
-fn behind(queue: &Queue) -> Vec<(usize, u32)> {
-    let held = queue.holders.iter().fold(LockModes::default(), |modes, holder| modes.union(holder.modes));
-    let holders: FxHashSet<Party> = queue.holders.iter().map(|holder| holder.party).collect();
-    let mut first: Vec<(LockMode, usize)> = Vec::new();
-    let mut behind: FxHashMap<usize, u32> = FxHashMap::default();
-    for (place, waiter) in queue.waiters.iter().enumerate() {
-        // Who holds the lock already queues by other rules.
-        if !waiter.mode.conflicts_with(held) && !holders.contains(&waiter.party) {
-            let ahead = first.iter().filter(|(mode, _)| waiter.mode.conflicts_with(LockModes::of(*mode)));
-            if let Some(place) = ahead.map(|(_, place)| *place).min() {
-                *behind.entry(place).or_default() += 1;
-            }
-        }
-        if !first.iter().any(|(mode, _)| *mode == waiter.mode) {
-            first.push((waiter.mode, place));
-        }
-    }
-    let mut places: Vec<_> = behind.into_iter().collect();
-    places.sort_unstable();
-    places
 }

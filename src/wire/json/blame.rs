@@ -79,6 +79,12 @@ struct Episode<'a> {
 struct Statement<'a> {
     at: Option<Time>,
     statement: &'a str,
+    in_line: Option<i32>,
+}
+
+fn statement(ran: &blame::Ran) -> Statement<'_> {
+    let in_line = Some(ran.in_line).filter(|pid| *pid != 0);
+    Statement { at: ran.at.map(Time), statement: &ran.statement, in_line }
 }
 
 fn before(before: blame::Before) -> Before {
@@ -161,6 +167,6 @@ fn episode<'a>(blame: &blame::Blame, episode: &'a blame::Episode) -> Episode<'a>
         most: episode.sums.most,
         ending: episode.ending.as_str(),
         note: &episode.note,
-        ran: ran.map(|ran| Statement { at: ran.at.map(Time), statement: &ran.statement }).collect(),
+        ran: ran.map(statement).collect(),
     }
 }

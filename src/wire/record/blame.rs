@@ -55,6 +55,7 @@ columns! {
         1 episode: u64,
         2 at: Option<Timestamp>,
         3 statement: Text,
+        4 in_line: i32,
     }
     /// Roots on one lock.
     Episodes of FlatEpisode {

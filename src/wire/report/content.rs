@@ -322,7 +322,8 @@ fn ran(report: &Report, style: Style) -> Vec<Block> {
         blocks.push(Block::Paragraph(format!("{}{}", party(episode), begin.unwrap_or_default())));
         let statements = episode.ran.iter().map(|ran| {
             let at = ran.at.map(|at| format!("{} ", time(style, at))).unwrap_or_default();
-            format!("{at}{}", fit(&ran.statement))
+            let who = if ran.in_line == 0 { String::new() } else { format!("{} in line: ", ran.in_line) };
+            format!("{at}{who}{}", fit(&ran.statement))
         });
         blocks.push(Block::List(statements.collect()));
     }

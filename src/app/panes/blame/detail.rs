@@ -4,7 +4,7 @@ use super::error;
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading};
 use crate::app::line::{Line, Tone};
-use crate::model::blame::{Ending, Episode, Row, Sums};
+use crate::model::blame::{Ending, Episode, Ran, Row, Sums};
 use crate::text;
 
 /// Episodes of a line that are listed.
@@ -111,16 +111,25 @@ pub(in crate::app::panes) fn party(episode: &Episode) -> String {
 }
 
 /// The statements that were seen in its transaction.
+/// What the root ran, and who waited in line behind it with what, in the way of others.
 fn ran(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
-    if episode.ran.is_empty() {
-        return Vec::new();
-    }
-    let title = format!("What {} ran, as seen in looks: there may be others", party(episode));
-    let mut lines = vec![Line::new(), heading(title)];
-    lines.extend(episode.ran.iter().map(|ran| {
+    let (own, in_line): (Vec<&Ran>, Vec<&Ran>) = episode.ran.iter().partition(|ran| ran.in_line == 0);
+    let line = |ran: &&Ran| {
         let at = ran.at.map(|at| context.time_of_day(at)).unwrap_or_default();
-        Line::new().with(format!("  {at:<8}  "), Tone::Dim).with(ran.statement.to_string(), Tone::Plain)
-    }));
+        let who = if ran.in_line == 0 { String::new() } else { format!("{}  ", ran.in_line) };
+        let line = Line::new().with(format!("  {at:<8}  {who}"), Tone::Dim);
+        line.with(ran.statement.to_string(), Tone::Plain)
+    };
+    let mut lines = Vec::new();
+    let ran = format!("What {} ran, as seen in looks: there may be others", party(episode));
+    let waited =
+        "Who waited in line behind it and held up the others: without that request they go on".to_owned();
+    for (title, rows) in [(waited, in_line), (ran, own)] {
+        if !rows.is_empty() {
+            lines.extend([Line::new(), heading(title)]);
+            lines.extend(rows.iter().map(line));
+        }
+    }
     lines
 }
 

@@ -134,3 +134,27 @@ fn who_ends_the_request_that_holds_up_the_others_has_ended_the_episode() {
         );
     }
 }
+
+/// A report reads; an ALTER waits for it, and readers for the ALTER: they would not wait without it.
+#[test]
+fn of_an_episode_is_told_who_waits_in_line_and_holds_up_the_others() {
+    for (readers, told) in [(2, vec![]), (3, vec![(2, "ALTER TABLE t ADD a int")])] {
+        let mut looks = Looks::default();
+        for second in 0..3 {
+            let mut builder = Builder { now: f64::from(second), ..Builder::default() };
+            builder.session(1, "app@report", State::Active, 60.0, "SELECT sum(a) FROM t");
+            builder.lock(1, relation(1), LockMode::AccessShare, None);
+            builder.session(2, "deploy@ci", State::Active, 20.0, "ALTER TABLE t ADD a int");
+            builder.lock(2, relation(1), LockMode::AccessExclusive, Some(20.0 + builder.now));
+            for reader in 3..3 + readers {
+                builder.session(reader, "app@web", State::Active, 10.0, "SELECT 1 FROM t");
+                builder.lock(reader, relation(1), LockMode::AccessShare, Some(10.0 + builder.now));
+            }
+            looks.look(builder);
+        }
+        let ran = &looks.blame.table.episodes[0].ran;
+        let in_line = ran.iter().filter(|ran| ran.in_line != 0);
+        assert_eq!(in_line.map(|ran| (ran.in_line, &*ran.statement)).collect::<Vec<_>>(), told);
+        assert!(ran.iter().any(|ran| ran.in_line == 0 && &*ran.statement == "SELECT sum(a) FROM t"));
+    }
+}
