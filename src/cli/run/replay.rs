@@ -87,7 +87,9 @@ async fn show(
     let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
     app.settings.zone = zone;
     app.replay_at(wanted.speed);
-    word.into_iter().for_each(|word| app.tell(word));
+    if let Some(word) = word {
+        app.tell(word);
+    }
     let history = replay::start(recording, first, wanted.follow, wanted.speed)
         .map_err(|error| Failure::Other(format!("no thread to replay: {error}")))?;
     let empty = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default()).view();

@@ -72,19 +72,19 @@ struct Episode<'a> {
     most: u32,
     ending: &'static str,
     note: &'a str,
-    ran: Vec<Statement<'a>>,
+    ran: Vec<Ran<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Statement<'a> {
+struct Ran<'a> {
     at: Option<Time>,
     statement: &'a str,
     in_line: Option<i32>,
 }
 
-fn statement(ran: &blame::Ran) -> Statement<'_> {
+fn ran(ran: &blame::Ran) -> Ran<'_> {
     let in_line = Some(ran.in_line).filter(|pid| *pid != 0);
-    Statement { at: ran.at.map(Time), statement: &ran.statement, in_line }
+    Ran { at: ran.at.map(Time), statement: &ran.statement, in_line }
 }
 
 fn before(before: blame::Before) -> Before {
@@ -167,6 +167,6 @@ fn episode<'a>(blame: &blame::Blame, episode: &'a blame::Episode) -> Episode<'a>
         most: episode.sums.most,
         ending: episode.ending.as_str(),
         note: &episode.note,
-        ran: ran.map(statement).collect(),
+        ran: ran.map(self::ran).collect(),
     }
 }

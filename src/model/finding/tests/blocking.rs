@@ -140,9 +140,8 @@ fn the_request_that_holds_up_many_comes_before_the_work_that_it_waits_for() {
             b.session(5000 + reader, "app@web", State::Active, began - 1.0, "SELECT 1 FROM accounts");
             b.lock(5000 + reader, relation(1), LockMode::AccessShare, Some(began - 1.0));
         }
-        let findings =
-            b.view().findings.iter().take(2).map(|one| (one.check, one.severity)).collect::<Vec<_>>();
-        findings
+        let view = b.view();
+        view.findings.iter().take(2).map(|one| (one.check, one.severity)).collect::<Vec<_>>()
     };
     let (convoy, root) = ("convoy", "root_blocker");
     let (info, warning, critical) = (Severity::Info, Severity::Warning, Severity::Critical);
