@@ -43,15 +43,19 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
-/// Where somebody works and is in the way only of a request that holds up many, that request is the one to end: it frees them all,
-/// and nobody's work is lost. The root's finding steps back behind it, and what made it bad is the convoy's.
+/// Where somebody works and is in the way of little but a request that holds up many, that request is the one to end: it frees them
+/// all, and the work goes on. The root's finding steps back behind it, and what made it bad is the convoy's.
 pub(super) fn before_active_roots(findings: &mut [Finding], look: &Look<'_>) {
     let graph = look.scene.graph;
     let works =
         |party: Party| look.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
     for at in 0..findings.len() {
-        let convoy = findings.get(at).filter(|finding| finding.check == CHECK);
-        let Some(party) = convoy.and_then(Finding::pid).map(Party::Backend) else { continue };
+        // One that is expected is no trouble, and takes nobody's place.
+        let convoy = findings.get(at).filter(|finding| finding.check == CHECK && finding.expected.is_none());
+        let Some((convoy, pid)) = convoy.and_then(|convoy| Some((convoy.blocked, convoy.pid()?))) else {
+            continue;
+        };
+        let party = Party::Backend(pid);
         let Some(root) = graph.roots_above(party).first().copied().filter(|root| works(*root)) else {
             continue;
         };
@@ -60,7 +64,10 @@ pub(super) fn before_active_roots(findings: &mut [Finding], look: &Look<'_>) {
             continue;
         }
         let is_root = |finding: &&mut Finding| finding.check == root_blocker::CHECK && finding.is_about(root);
-        let Some(of_root) = findings.iter_mut().find(is_root) else { continue };
+        let Some(of_root) = findings.iter_mut().find(is_root).filter(|root| 2 * convoy >= root.blocked)
+        else {
+            continue;
+        };
         let severity = of_root.severity;
         of_root.severity = severity.min(Severity::Info);
         if let Some(convoy) = findings.get_mut(at) {

@@ -127,29 +127,38 @@ fn a_convoy_is_those_whom_only_a_waiter_holds_up() {
     assert_eq!(&*finding.short, "4410 waits 20s, 5 behind it, cancel frees 0 · accounts");
 }
 
-/// A report reads, an ALTER waits for it, and everybody waits for the ALTER.
+/// The two worst of a report that reads, an ALTER that waits for it, readers that wait for the ALTER, and others that wait for
+/// something else that the report has.
+fn report(state: State, readers: i32, began: f64, others: i32) -> Vec<(&'static str, Severity)> {
+    let mut b = Builder::default();
+    b.session(4312, "app@report", state, began + 60.0, "SELECT sum(balance) FROM accounts");
+    b.session(4410, "deploy@ci", State::Active, began, "ALTER TABLE accounts ADD note text");
+    b.lock(4312, relation(1), LockMode::AccessShare, None);
+    b.lock(4410, relation(1), LockMode::AccessExclusive, Some(began));
+    b.lock(4312, relation(2), LockMode::Exclusive, None);
+    for (pids, table, mode) in
+        [(5000..5000 + readers, 1, LockMode::AccessShare), (7000..7000 + others, 2, LockMode::Exclusive)]
+    {
+        for pid in pids {
+            b.session(pid, "app@web", State::Active, began - 1.0, "SELECT 1 FROM accounts");
+            b.lock(pid, relation(table), mode, Some(began - 1.0));
+        }
+    }
+    let view = b.view();
+    view.findings.iter().take(2).map(|one| (one.check, one.severity)).collect()
+}
+
 #[test]
 fn the_request_that_holds_up_many_comes_before_the_work_that_it_waits_for() {
-    let found = |state: State, readers: i32, began: f64| {
-        let mut b = Builder::default();
-        b.session(4312, "app@report", state, began + 60.0, "SELECT sum(balance) FROM accounts");
-        b.session(4410, "deploy@ci", State::Active, began, "ALTER TABLE accounts ADD note text");
-        b.lock(4312, relation(1), LockMode::AccessShare, None);
-        b.lock(4410, relation(1), LockMode::AccessExclusive, Some(began));
-        for reader in 0..readers {
-            b.session(5000 + reader, "app@web", State::Active, began - 1.0, "SELECT 1 FROM accounts");
-            b.lock(5000 + reader, relation(1), LockMode::AccessShare, Some(began - 1.0));
-        }
-        let view = b.view();
-        view.findings.iter().take(2).map(|one| (one.check, one.severity)).collect::<Vec<_>>()
-    };
     let (convoy, root) = ("convoy", "root_blocker");
     let (info, warning, critical) = (Severity::Info, Severity::Warning, Severity::Critical);
-    assert_eq!(found(State::Active, 8, 10.0), [(convoy, warning), (root, info)]);
-    assert_eq!(found(State::Active, 8, 40.0), [(convoy, warning), (root, info)], "whatever the time");
-    assert_eq!(found(State::Active, 300, 40.0), [(convoy, critical), (root, info)]);
+    assert_eq!(report(State::Active, 8, 10.0, 0), [(convoy, warning), (root, info)]);
+    assert_eq!(report(State::Active, 8, 40.0, 0), [(convoy, warning), (root, info)], "whatever the time");
+    assert_eq!(report(State::Active, 300, 40.0, 0), [(convoy, critical), (root, info)]);
     // Who sits in his transaction is to be ended, whoever waits behind whom.
-    assert_eq!(found(State::IdleInTransaction, 8, 10.0)[..2], [(root, critical), (convoy, warning)]);
+    assert_eq!(report(State::IdleInTransaction, 8, 10.0, 0), [(root, critical), (convoy, warning)]);
+    // Most wait for something else of his.
+    assert_eq!(report(State::Active, 8, 40.0, 20), [(root, critical), (convoy, warning)]);
 }
 
 #[test]
