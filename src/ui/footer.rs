@@ -134,7 +134,7 @@ fn named(app: &App, action: Action, does: &str) -> Line {
 
 fn actions(app: &App) -> Vec<Action> {
     match app.pages.last() {
-        Some(Page::Help { .. }) => vec![Action::Back, Action::PageDown, Action::PageUp],
+        Some(Page::Help { .. }) => vec![Action::Back, Action::PageDown, Action::PageUp, Action::NextPane],
         Some(Page::Findings { .. } | Page::Sort { .. } | Page::Related { .. }) => {
             vec![Action::Open, Action::Back]
         }
@@ -255,7 +255,9 @@ fn keys(app: &App, actions: &[Action]) -> Line {
         let binding = if app.replay.is_some() { binding.in_recording() } else { *binding };
         line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
         line.push(key.to_string(), Tone::Key);
-        line.push(format!(" {}", binding.short), Tone::Plain);
+        // A page has no panes, and parts.
+        let is_part = *action == Action::NextPane && !app.pages.is_empty();
+        line.push(format!(" {}", if is_part { "next part" } else { binding.short }), Tone::Plain);
     }
     line
 }

@@ -513,6 +513,22 @@ fn what_is_scrolled_out_at_the_top_is_said_and_only_where_the_keys_go() {
 }
 
 #[test]
+fn tab_goes_from_part_to_part_of_a_page() {
+    let mut stage = incident(80, 24).keys("?");
+    let top = |stage: &mut Stage| stage.text().lines().nth(4).unwrap().to_owned();
+    assert_eq!(top(&mut stage), "Move");
+    let mut tops = Vec::new();
+    for key in ["<tab>", "<tab>", "<shift-tab>", "<down><shift-tab>"] {
+        stage = stage.keys(key);
+        tops.push(top(&mut stage));
+    }
+    assert_eq!(tops, ["Screens", "Rows", "Screens", "Screens"]);
+    // From the last part it goes nowhere.
+    let mut end = stage.keys("G<tab>");
+    assert!(end.text().contains(&format!("{0} of {0}", crate::app::help::lines(&end.app, 80).len())));
+}
+
+#[test]
 fn the_help_can_be_scrolled_to_its_end_at_every_size() {
     let rights = crate::model::plan::Rights {
         role: "ops".into(),

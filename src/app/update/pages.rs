@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::app::keymap::Action;
+use crate::app::line::{Line, Tone};
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, FindingId, Page};
 use crate::app::pane::Sort;
@@ -67,6 +68,8 @@ impl App {
                 Update::redraw()
             }
             Action::Open => self.choose(),
+            Action::NextPane => self.go_to_part(true),
+            Action::PreviousPane => self.go_to_part(false),
             // The key that opened a page closes it.
             Action::Help if matches!(self.pages.last(), Some(Page::Help { .. })) => self.close_page(),
             Action::Findings if matches!(self.pages.last(), Some(Page::Findings { .. })) => self.close_page(),
@@ -96,24 +99,43 @@ impl App {
         }
     }
 
+    /// Scrolls to the next heading of a long page, or to the one before.
+    fn go_to_part(&mut self, forward: bool) -> Update {
+        let Some(lines) = self.page_lines() else { return Update::none() };
+        let Some(Page::Help { scroll } | Page::Detail { scroll, .. }) = self.pages.last_mut() else {
+            return Update::none();
+        };
+        let is_heading = |line: &Line| line.spans.first().is_some_and(|span| span.tone == Tone::Title);
+        let headings = lines.iter().enumerate().filter(|(_, line)| is_heading(line)).map(|(at, _)| at);
+        let found = match forward {
+            true => headings.into_iter().find(|at| *at > *scroll),
+            false => headings.into_iter().filter(|at| *at < *scroll).last(),
+        };
+        *scroll = found.unwrap_or(if forward { *scroll } else { 0 });
+        self.clamp_page();
+        Update::redraw()
+    }
+
     fn close_page(&mut self) -> Update {
         self.pages.pop();
         Update::redraw()
     }
 
+    /// The lines of a page that scrolls; none where there is none of them, or what it is about is gone.
+    fn page_lines(&self) -> Option<Vec<Line>> {
+        let width = usize::from(self.size.0);
+        match self.pages.last()? {
+            Page::Detail { subject, .. } => self.detail_lines(*subject, width),
+            Page::Finding { id, .. } => self.finding_lines(id, width),
+            Page::Help { .. } => Some(crate::app::help::lines(self, width)),
+            _ => None,
+        }
+    }
+
     /// Keeps the position on a page within what there is.
     fn clamp_page(&mut self) {
         let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
-        let width = usize::from(self.size.0);
-        let lines = match self.pages.last() {
-            Some(Page::Detail { subject, .. }) => {
-                self.detail_lines(*subject, width).map_or(0, |lines| lines.len())
-            }
-            Some(Page::Finding { id, .. }) => self.finding_lines(id, width).map_or(0, |lines| lines.len()),
-            Some(Page::Help { .. }) => crate::app::help::lines(self, width).len(),
-            _ => 0,
-        };
-        let last = lines.saturating_sub(self.page_rows);
+        let last = self.page_lines().map_or(0, |lines| lines.len()).saturating_sub(self.page_rows);
         match self.pages.last_mut() {
             Some(Page::Findings { at, chosen }) => {
                 *at = (*at).min(findings.len().saturating_sub(1));
