@@ -106,10 +106,11 @@ impl App {
             return Update::none();
         };
         let is_heading = |line: &Line| line.spans.first().is_some_and(|span| span.tone == Tone::Title);
-        let headings = lines.iter().enumerate().filter(|(_, line)| is_heading(line)).map(|(at, _)| at);
-        let found = match forward {
-            true => headings.into_iter().find(|at| *at > *scroll),
-            false => headings.into_iter().filter(|at| *at < *scroll).last(),
+        let mut headings = lines.iter().enumerate().filter(|(_, line)| is_heading(line)).map(|(at, _)| at);
+        let found = if forward {
+            headings.find(|at| *at > *scroll)
+        } else {
+            headings.rfind(|at| *at < *scroll)
         };
         *scroll = found.unwrap_or(if forward { *scroll } else { 0 });
         self.clamp_page();
