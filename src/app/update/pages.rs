@@ -107,11 +107,8 @@ impl App {
         };
         let is_heading = |line: &Line| line.spans.first().is_some_and(|span| span.tone == Tone::Title);
         let mut headings = lines.iter().enumerate().filter(|(_, line)| is_heading(line)).map(|(at, _)| at);
-        let found = if forward {
-            headings.find(|at| *at > *scroll)
-        } else {
-            headings.rfind(|at| *at < *scroll)
-        };
+        let found =
+            if forward { headings.find(|at| *at > *scroll) } else { headings.rfind(|at| *at < *scroll) };
         *scroll = found.unwrap_or(if forward { *scroll } else { 0 });
         self.clamp_page();
         Update::redraw()

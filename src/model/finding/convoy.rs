@@ -33,10 +33,11 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let summary = format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
         // What is cut at the end is a name, and not the number that the key would free.
-        let frees = text::count(freed(look, waiter.party) as u64);
+        let freed = freed(look, waiter.party);
+        let frees = text::count(freed as u64);
         let finding =
             finding.short(format!("{who} waits{age}, {count} behind it, cancel frees {frees} · {target}"));
-        let finding = finding.about(choice(look, waiter.party));
+        let finding = finding.about(choice(look, waiter.party, freed));
         Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
             .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
     });
@@ -82,9 +83,8 @@ fn freed(look: &Look<'_>, party: Party) -> usize {
 }
 
 /// `cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE …`: of two remedies somebody has to choose one.
-fn choice(look: &Look<'_>, party: Party) -> String {
+fn choice(look: &Look<'_>, party: Party, freed: usize) -> String {
     let graph = look.scene.graph;
-    let freed = freed(look, party);
     let root = graph.roots_above(party).first().copied();
     let root = root.and_then(|root| graph.roots.iter().find(|one| one.party == root));
     let choice = root.map(|root| {
