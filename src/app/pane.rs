@@ -45,8 +45,8 @@ pub struct PaneState {
     touched: bool,
     /// The user selected it, or did something with the rows while it was selected.
     chosen: bool,
-    /// What the user had selected is gone, or was done with, and nothing was selected since.
-    lost: bool,
+    /// What the user had selected and is gone; nothing was selected since.
+    lost: Option<RowId>,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
@@ -68,7 +68,7 @@ impl PaneState {
             column_offset: 0,
             touched: false,
             chosen: false,
-            lost: false,
+            lost: None,
             basis: None,
         }
     }
@@ -192,21 +192,21 @@ impl PaneState {
             Some(_) if !self.chosen => (self.selected, self.cursor) = (None, 0),
             Some(at) => self.cursor = at,
             // Gone: better nothing selected than a stranger under the cursor.
-            None => (self.selected, self.lost) = (None, self.lost || self.chosen),
+            None => (self.selected, self.lost) = (None, self.chosen.then_some(selected)),
         }
     }
 
-    /// Whether the row that the user had selected is gone, or was done with.
+    /// Whether the row that the user had selected is gone.
     #[must_use]
     pub fn has_lost_selection(&self) -> bool {
-        self.lost && self.selected.is_none()
+        self.lost.is_some() && self.selected.is_none()
     }
 
     /// What was asked for is done. Where the row goes to another place by it, as a recovered task does, the view does not follow:
-    /// what is worst and stands on top is what comes next.
+    /// what is worst and stands on top is what comes next. Nor does a key mean that row any more.
     pub fn done_with(&mut self, rows: &[RowId]) {
-        if self.selected.is_some_and(|selected| rows.contains(&selected)) {
-            (self.chosen, self.lost) = (false, true);
+        if self.selected.or(self.lost).is_some_and(|row| rows.contains(&row)) {
+            (self.chosen, self.lost) = (false, None);
         }
     }
 
@@ -228,7 +228,7 @@ impl PaneState {
         self.selected = self.id_at(context, self.cursor);
         self.touched = self.touched || self.selected.is_some();
         self.chosen = self.chosen || self.selected.is_some();
-        self.lost = self.lost && self.selected.is_none();
+        self.lost = self.lost.filter(|_| self.selected.is_none());
     }
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.

@@ -214,7 +214,7 @@ fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
     let tag = place.tag(context);
     let what = tag.map_or_else(|| "?".to_owned(), |tag| context.wait_label(&tag, waiter.pid));
     let on = if room >= 32 { " on " } else { " " };
-    let more = match place.node.more_blockers {
+    let more = match place.node.unseen_blockers() {
         0 => String::new(),
         more => format!(" +{more}"),
     };

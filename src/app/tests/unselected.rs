@@ -47,29 +47,35 @@ fn who_goes_on_typing_for_the_row_that_went_ends_nobody_else() {
     assert_eq!(command(&effects).map(|command| command.targets.len()), Some(1));
 }
 
-/// The next orphan after the one that was just recovered: what is to be done to it the server has to be asked too.
+/// What is to be done to an execution only the server can tell: it is asked also where the row that was selected had gone.
 #[test]
-fn a_recovery_without_a_selection_asks_the_server_and_takes_the_name() {
-    let mut app = app(sample::jobs(0.0));
-    drive(&mut app, "4");
-    let recovered = app.pane(Pane::Tasks).selected.unwrap();
-    app.pane_mut(Pane::Tasks).done_with(&[recovered]);
-    let mut idle = sample::jobs(1.0);
-    idle.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
-    arrive(&mut app, idle.view());
-    arrive(&mut app, sample::jobs(2.0).view());
-    assert_eq!(app.pane(Pane::Tasks).selected, None);
-    let effects = drive(&mut app, "R");
-    let asked = effects.iter().find_map(|effect| match effect {
-        Effect::PlanRecovery { number, request, .. } => Some((*number, request)),
-        _ => None,
-    });
-    let (number, request) = asked.unwrap_or_else(|| panic!("nobody asks: {effects:?}"));
-    let Selection::Executions(ids) = &request.select else { panic!("{request:?}") };
-    let running = Running { execution_id: ids[0], ..orphan_seen() };
-    let plan = RecoveryPlan::of("locktop", sample::at(1.0), 30.0, &[running], request);
-    app.update(Message::RecoveryPlanned(number, Ok(Arc::new(plan))));
-    assert!(matches!(app.dialog.as_ref().unwrap().plan.confirm, Confirm::Name(_)));
+fn a_recovery_without_a_selection_asks_the_server() {
+    for done_with in [false, true] {
+        let mut app = app(sample::jobs(0.0));
+        drive(&mut app, "4g");
+        let selected = app.pane(Pane::Tasks).selected.unwrap();
+        let mut without = sample::jobs(1.0);
+        without.tasks.retain(|task| task.id != 7);
+        without.executions.retain(|row| row.task_id != 7);
+        arrive(&mut app, without.view());
+        if done_with {
+            app.pane_mut(Pane::Tasks).done_with(&[selected]);
+        }
+        arrive(&mut app, sample::jobs(2.0).view());
+        assert_eq!(app.pane(Pane::Tasks).selected, None);
+        let effects = drive(&mut app, "R");
+        let asked = effects.iter().find_map(|effect| match effect {
+            Effect::PlanRecovery { number, request, .. } => Some((*number, request)),
+            _ => None,
+        });
+        let (number, request) = asked.unwrap_or_else(|| panic!("nobody asks: {effects:?}"));
+        let Selection::Executions(ids) = &request.select else { panic!("{request:?}") };
+        let running = Running { execution_id: ids[0], ..orphan_seen() };
+        let plan = RecoveryPlan::of("locktop", sample::at(1.0), 30.0, &[running], request);
+        app.update(Message::RecoveryPlanned(number, Ok(Arc::new(plan))));
+        let confirm = &app.dialog.as_ref().unwrap().plan.confirm;
+        assert_eq!(matches!(confirm, Confirm::Yes), done_with, "{confirm:?}");
+    }
 }
 
 #[test]

@@ -114,9 +114,9 @@ impl<'a> PlanIndex<'a> {
         Subject::Backend(id)
     }
 
-    /// What is locked, within a sentence: one harmless line.
-    pub(super) fn lock_words(&self, tag: &LockTag, pid: i32) -> String {
-        let tag = self.index.awaited(tag, pid);
+    /// What a process has locked or waits for, within a sentence: one harmless line. Of a transaction the row that `waiter` waits for.
+    pub(super) fn lock_words(&self, tag: &LockTag, pid: i32, waiter: Option<i32>) -> String {
+        let tag = waiter.map_or(tag, |waiter| self.index.awaited(tag, waiter));
         let words = words::quoted(self.snapshot, &self.context.view.lock_names, tag, self.backend(pid));
         text::one_line(&words).into_owned()
     }

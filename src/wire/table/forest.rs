@@ -231,7 +231,7 @@ impl Forest<'_> {
             .wait_start
             .map_or_else(String::new, |since| duration((self.snapshot.taken_at - since).as_seconds_f64()));
         let target = self.words.awaited(&queue.tag, waiter.pid);
-        let others = match node.more_blockers {
+        let others = match node.unseen_blockers() {
             0 => String::new(),
             1 => " (+1 more blocker)".to_owned(),
             more => format!(" (+{more} more blockers)"),

@@ -172,6 +172,16 @@ pub struct TreeNode {
     pub cycle: Option<usize>,
 }
 
+impl TreeNode {
+    /// Parties that block it and that nothing around its line shows: neither the one above it nor, of the top of a cycle, the one
+    /// below it that closes the circle.
+    #[must_use]
+    pub fn unseen_blockers(&self) -> u32 {
+        let closes = self.parent.is_none() && self.cycle.is_some();
+        self.more_blockers.saturating_sub(u32::from(closes))
+    }
+}
+
 /// The graph as a forest: each waiting party below one of those that block it.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {

@@ -164,11 +164,12 @@ fn waiting(context: &Context<'_>, subject: Party) -> Vec<Line> {
         lines.push(field("", format!("and {} more", edges.len() - 6), Tone::Dim));
     }
     if context.view.graph.cycles.iter().any(|cycle| cycle.contains(&subject)) {
-        lines.push(field(
-            "",
-            "part of a deadlock; the server breaks it after deadlock_timeout",
-            Tone::Critical,
-        ));
+        let timeout = context.snapshot.server().and_then(|server| server.deadlock_timeout);
+        let timeout =
+            timeout.map(|timeout| format!(", {} unless it set another", crate::text::duration(timeout)));
+        let breaks =
+            "part of a deadlock; the server breaks it once somebody in it has waited for deadlock_timeout";
+        lines.push(field("", format!("{breaks}{}", timeout.unwrap_or_default()), Tone::Critical));
     }
     lines
 }

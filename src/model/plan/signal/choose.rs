@@ -222,6 +222,9 @@ fn below(index: &PlanIndex<'_>, party: Party) -> Result<Vec<Party>, String> {
 
 /// `all 17 shown below it`: what waits behind it may be more, and be shown below somebody else.
 pub(in crate::model::plan) fn below_words(count: usize) -> String {
+    if count == 1 {
+        return "the one shown below it".to_owned();
+    }
     format!("all {} shown below it", crate::text::count(count as u64))
 }
 

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::plan::context::PlanIndex;
-use crate::model::wait_graph::Party;
+use crate::model::wait_graph::{Party, Queue};
 use crate::model::written::has_written;
 use crate::text::{self, count};
 
@@ -17,7 +17,8 @@ const QUERY: usize = 200;
 /// The locks that some sessions hold, and how many wait for each lock.
 pub(super) struct Held<'a> {
     of: FxHashMap<i32, Vec<&'a Lock>>,
-    awaited: FxHashMap<LockTag, usize>,
+    /// How many wait for each lock, and who is first.
+    awaited: FxHashMap<LockTag, (usize, Option<i32>)>,
 }
 
 impl<'a> Held<'a> {
@@ -32,7 +33,9 @@ impl<'a> Held<'a> {
             }
         }
         let queues = index.graph.queues.iter();
-        Self { of, awaited: queues.map(|queue| (queue.tag, queue.waiters.len())).collect() }
+        let first = |queue: &Queue| queue.waiters.first().map(|waiter| waiter.pid);
+        let awaited = queues.map(|queue| (queue.tag, (queue.waiters.len(), first(queue)))).collect();
+        Self { of, awaited }
     }
 
     /// The most important first: those that most wait for, then the strongest.
@@ -45,16 +48,19 @@ impl<'a> Held<'a> {
             return format!("holds {most}no lock");
         }
         locks.sort_by_key(|lock| {
-            let awaited = self.awaited.get(&lock.tag).copied().unwrap_or_default();
+            let (awaited, _) = self.awaited.get(&lock.tag).copied().unwrap_or_default();
             let is_id = lock.tag.locktype() == LockType::TransactionId;
             (std::cmp::Reverse(awaited), is_id, std::cmp::Reverse(lock.mode), lock.tag)
         });
         let name = |lock: &&Lock| {
-            let awaited = match self.awaited.get(&lock.tag) {
-                Some(waiters) if *waiters > 0 => format!(" ({} wait)", count(*waiters as u64)),
-                _ => String::new(),
+            let (waiters, first) = self.awaited.get(&lock.tag).copied().unwrap_or_default();
+            let awaited = match waiters {
+                0 => String::new(),
+                1 => " (1 waits)".to_owned(),
+                several => format!(" ({} wait)", count(several as u64)),
             };
-            format!("{} on {}{awaited}", lock.mode.short(), index.lock_words(&lock.tag, pid))
+            // Which row of a transaction is meant those say who wait for it; what its owner waits for himself is another.
+            format!("{} on {}{awaited}", lock.mode.short(), index.lock_words(&lock.tag, pid, first))
         };
         let named = locks.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
         let number = count(locks.len() as u64);
@@ -82,7 +88,7 @@ fn state(index: &PlanIndex<'_>, backend: &Backend) -> String {
         && let Some(waiter) = queue.waiters.get(place)
     {
         let since = waiter.wait_start.map(|since| format!(" {}", index.age_text(since))).unwrap_or_default();
-        let what = index.lock_words(&queue.tag, waiter.pid);
+        let what = index.lock_words(&queue.tag, waiter.pid, Some(waiter.pid));
         return format!("waits{since} for {} on {what}", waiter.mode.short());
     }
     let Some(state) = backend.state else { return "its state is not known".to_owned() };

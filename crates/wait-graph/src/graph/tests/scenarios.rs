@@ -247,6 +247,7 @@ fn nobody_is_behind_or_above_itself() {
     let graph = graph("10 holds A X; 11 holds B X; 10 waits B X @2; 11 waits A X @1; 12 waits A X @3");
     assert_eq!(pids(&graph, 10), ["11", "11 12", ""]);
     assert_eq!(graph.tree.nodes[0].cycle, Some(0));
+    assert_eq!((graph.tree.nodes[0].more_blockers, graph.tree.nodes[0].unseen_blockers()), (1, 0));
     assert_eq!(graph.tree.nodes[2].cycle, None);
     assert_eq!(graph.waiting, 3);
 }
