@@ -217,6 +217,17 @@ impl PaneState {
         }
     }
 
+    /// The table is looked at anew. What is selected further down than so many rows is let go, and has to be built again then; what
+    /// is marked is meant.
+    pub fn begin_at_the_top(&mut self, rows: usize) -> bool {
+        let is_below = self.cursor >= rows && self.marks.is_empty();
+        if is_below {
+            (self.chosen, self.basis) = (false, None);
+            self.begin_anew();
+        }
+        is_below
+    }
+
     /// The user means the selected row: from now on the view goes where it goes.
     pub fn keep_selected(&mut self) {
         self.chosen = true;

@@ -416,3 +416,21 @@ fn the_waits_stand_below_the_locks_the_most_expensive_first() {
     assert!(app.dialog.is_none(), "a lock is nobody who could be ended");
     assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("a lock that was waited for")));
 }
+
+/// Whoever goes to a screen by its key wants what is worst on it, and not the place where he was an hour ago.
+#[test]
+fn a_screen_begins_with_its_worst_where_the_selection_is_far_below() {
+    let selected = |keys: &str| {
+        let mut app = app(sample::incident(0.0));
+        app.page_rows = 10;
+        drive(&mut app, keys);
+        (app.pane(Pane::Backends).cursor, app.pane(Pane::Backends).selected.is_some())
+    };
+    assert_eq!(selected("7jj17"), (2, true), "what is seen stays selected");
+    assert_eq!(selected("7G17"), (0, true));
+    assert_eq!(selected("7G7"), (0, true));
+    let last = selected("7G");
+    assert!(last.0 > 10);
+    assert_eq!(selected("7G 17"), last, "what is marked is meant");
+    assert_eq!(selected("7Gf17"), last, "what is followed too");
+}

@@ -223,9 +223,16 @@ impl App {
         Update::redraw()
     }
 
-    /// Goes to a screen by its key: from there nothing leads back.
+    /// Goes to a screen by its key: from there nothing leads back. Its tables begin with what is worst, where what was selected at
+    /// some time would leave that out of sight.
     fn leave_for(&mut self, screen: Screen) -> Update {
         self.jumped_from = None;
+        let rows = self.page_rows.max(1);
+        for pane in screen.panes(self.has()) {
+            if self.follow.is_none() && self.pane_mut(pane).begin_at_the_top(rows) {
+                self.stale.push(pane);
+            }
+        }
         self.go(screen)
     }
 
