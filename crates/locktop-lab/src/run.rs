@@ -94,7 +94,13 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     let (info, server) = if let Some(info) = options.url {
         (info, None)
     } else {
-        let server = EmbeddedServer::start(options.server).await?;
+        // Whoever looks at it, from wherever, counts as its workers do.
+        let grace = options.tasks.as_ref().map(|tasks| format!("{}s", tasks.orphan_grace()));
+        let settings = match grace {
+            Some(grace) => options.server.with("locktop.orphan_grace", grace),
+            None => options.server,
+        };
+        let server = EmbeddedServer::start(settings).await?;
         (ConnInfo::parse(&server.conninfo())?, Some(server))
     };
     let (scratch, contests) = Box::pin(prepare(&info, server.is_some(), options.tasks)).await?;
