@@ -74,16 +74,7 @@ pub(in crate::app::panes) fn episode(context: &Context<'_>, episode: &Episode) -
         ("transaction since", started(episode.xact_start)),
     ]));
     lines.push(fields(&[("session since", started(episode.backend_start))]));
-    let ended = match episode.ending {
-        Ending::GoesOn if is_there => String::new(),
-        Ending::GoesOn => "nobody waits just now".to_owned(),
-        Ending::Itself if episode.note.is_empty() => {
-            "by itself: its transaction ended, or nobody waited any more".to_owned()
-        }
-        Ending::Itself => format!("{}: nothing is on record here", episode.note),
-        Ending::Deadlock => "the server broke a deadlock".to_owned(),
-        Ending::Action => episode.note.to_string(),
-    };
+    let ended = ended(context, episode);
     if !ended.is_empty() {
         lines.push(field("ended", ended, Tone::Plain));
     }
@@ -94,15 +85,34 @@ pub(in crate::app::panes) fn episode(context: &Context<'_>, episode: &Episode) -
     lines
 }
 
-/// `  13:59:40  2m51s   17 blocked  31m02s  4312 app@billing`
+/// How an episode ended; empty where it goes on.
+fn ended(context: &Context<'_>, episode: &Episode) -> String {
+    let is_there = context.view.blame.goes_on(episode);
+    match episode.ending {
+        Ending::GoesOn if is_there => String::new(),
+        Ending::GoesOn => "nobody waits just now".to_owned(),
+        Ending::Itself if episode.note.is_empty() => {
+            "by itself: its transaction ended, or nobody waited any more".to_owned()
+        }
+        Ending::Itself => format!("{}: nothing is on record here", episode.note),
+        Ending::Deadlock => "the server broke a deadlock".to_owned(),
+        Ending::Action => episode.note.to_string(),
+    }
+}
+
+/// `  13:59:40  2m51s   17 blocked  31m02s  4312 app@billing on accounts · terminated 4312 app@billing`
 fn listed(context: &Context<'_>, episode: &Episode) -> Line {
+    let ended = match ended(context, episode) {
+        ended if ended.is_empty() => ended,
+        ended => format!(" · {ended}"),
+    };
     let more = if context.view.blame.goes_on(episode) { "…" } else { "" };
     let length = format!("{}{more}", text::duration(episode.length()));
     Line::new()
         .with(format!("  {}  {length:>7}  ", context.time_of_day(episode.begin)), Tone::Dim)
         .with(format!("{:>4} blocked  ", episode.sums.most), Tone::Plain)
         .with(format!("{:>7}  ", text::duration(episode.sums.seconds)), Tone::Warning)
-        .with(format!("{} on {}", party(episode), episode.lock), Tone::Plain)
+        .with(format!("{} on {}{ended}", party(episode), episode.lock), Tone::Plain)
 }
 
 /// Process id and who it was: `4312 app@billing`.
