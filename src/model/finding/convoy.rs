@@ -33,11 +33,11 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let summary = format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
         // What is cut at the end is a name, and not the number that the key would free.
-        let freed = freed(look, waiter.party);
-        let frees = text::count(freed as u64);
+        let go_on = freed(look, waiter.party);
+        let frees = text::count(go_on as u64);
         let finding =
             finding.short(format!("{who} waits{age}, {count} behind it, cancel frees {frees} · {target}"));
-        let finding = finding.about(choice(look, waiter.party, freed));
+        let finding = finding.about(choice(look, waiter.party, go_on));
         Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
             .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
     });
