@@ -140,8 +140,7 @@ impl<'a> Context<'a> {
     /// What ending it would come to, of a root and of whoever is part of a deadlock.
     #[must_use]
     pub fn ending(&self, party: Party) -> Option<&'a Root> {
-        let node = || self.node(party).map(|(_, node)| node);
-        self.root(party).or_else(|| self.view.graph.in_cycle(node()?.cycle.map(|_| party)?))
+        self.view.index.ending(&self.view.graph, party)
     }
 
     /// How many wait behind it: of whoever waits himself, those below him in the forest.

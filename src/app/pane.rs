@@ -147,7 +147,7 @@ impl PaneState {
     /// Lets go of a row that a new filter does not let through.
     pub fn select_hits_only(&mut self) {
         if self.selected.is_some() && !self.is_hit(self.cursor) {
-            self.selected = None;
+            self.lose_selected();
         }
     }
 
@@ -192,8 +192,12 @@ impl PaneState {
             Some(_) if !self.chosen => (self.selected, self.cursor) = (None, 0),
             Some(at) => self.cursor = at,
             // Gone: better nothing selected than a stranger under the cursor.
-            None => (self.selected, self.lost) = (None, self.chosen.then_some(selected)),
+            None => self.lose_selected(),
         }
+    }
+
+    fn lose_selected(&mut self) {
+        self.lost = self.selected.take().filter(|_| self.chosen);
     }
 
     /// Whether the row that the user had selected is gone.

@@ -17,6 +17,7 @@ pub struct SnapshotIndex {
     queues: FxHashMap<LockTag, u32>,
     nodes: FxHashMap<Party, u32>,
     roots: FxHashMap<Party, u32>,
+    in_cycles: FxHashMap<Party, u32>,
     prepared: PreparedIndex,
     awaited: AwaitedRows,
 }
@@ -30,6 +31,7 @@ impl SnapshotIndex {
             queues: positions(graph.queues.iter().map(|queue| queue.tag)),
             nodes: positions(graph.tree.nodes.iter().map(|node| node.party)),
             roots: positions(graph.roots.iter().map(|root| root.party)),
+            in_cycles: positions(graph.in_cycles.iter().map(|member| member.party)),
             prepared: PreparedIndex::of(snapshot),
             awaited: AwaitedRows::of(snapshot, graph),
         }
@@ -64,6 +66,13 @@ impl SnapshotIndex {
     #[must_use]
     pub fn root<'a>(&self, graph: &'a WaitGraph, party: Party) -> Option<&'a Root> {
         graph.roots.get(*self.roots.get(&party)? as usize)
+    }
+
+    /// What ending it would come to, of a root and of whoever is part of a deadlock.
+    #[must_use]
+    pub fn ending<'a>(&self, graph: &'a WaitGraph, party: Party) -> Option<&'a Root> {
+        let in_cycle = || graph.in_cycles.get(*self.in_cycles.get(&party)? as usize);
+        self.root(graph, party).or_else(in_cycle)
     }
 
     /// What `waiter` waits for: of a transaction the row behind it, where that is known.

@@ -78,6 +78,16 @@ fn a_recovery_without_a_selection_asks_the_server() {
     }
 }
 
+/// A filter that does not let the selected row through takes it away as well.
+#[test]
+fn a_row_that_a_filter_took_away_is_exchanged_for_another_only_by_its_name() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7jj/who:nobody<enter>");
+    assert_eq!(selected_pid(&app), None);
+    drive(&mut app, "K");
+    assert_eq!(app.dialog.as_ref().unwrap().plan.confirm, Confirm::Name("4312".into()));
+}
+
 #[test]
 fn without_such_a_finding_it_says_so() {
     let mut app = after_it_ended("7jj", 4977);

@@ -33,10 +33,10 @@ impl From<ReplayError> for Failure {
 }
 
 pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, Failure> {
-    let mut recording = open(&wanted.place, wanted.export.is_some())?;
     if wanted.export.is_none() {
         dashboard::needs_terminal("\"locktop replay FILE --export csv\" prints its looks")?;
     }
+    let mut recording = open(&wanted.place, wanted.export.is_some())?;
     if wanted.thresholds == Some(Whose::Config) {
         recording.judge_by(settings.thresholds.clone());
     }

@@ -186,21 +186,23 @@ impl Counter {
 
     /// Who waits himself and holds up others by that: they wait behind the root, and would not without him.
     fn tell_in_line(&mut self, Scene { graph, index, snapshot, .. }: Scene<'_>, tick: &mut Tick) {
+        let mut in_line: FxHashMap<u64, Vec<i32>> = FxHashMap::default();
         for queue in graph.queues.iter().filter(|queue| queue.waiters.len() > HELD_UP as usize) {
             for (place, _) in held_up(queue).into_iter().filter(|(_, count)| *count >= HELD_UP) {
                 let Some(waiter) = queue.waiters.get(place) else { continue };
-                let Some(backend) = index.backend(snapshot, waiter.pid) else { continue };
-                let behind =
-                    self.waits.get(&waiter.party).map(|wait| wait.behind.as_slice()).unwrap_or_default();
-                let is_behind = |open: &&mut Open| behind.iter().any(|share| share.episode == open.number);
-                for open in self.open.values_mut().filter(is_behind) {
-                    if open.in_line.contains(&waiter.pid) || open.in_line.len() >= IN_LINE {
-                        continue;
-                    }
-                    open.in_line.push(waiter.pid);
+                for share in self.waits.get(&waiter.party).iter().flat_map(|wait| &wait.behind) {
+                    in_line.entry(share.episode).or_default().push(waiter.pid);
+                }
+            }
+        }
+        for open in self.open.values_mut() {
+            for pid in in_line.remove(&open.number).unwrap_or_default() {
+                let Some(backend) = index.backend(snapshot, pid) else { continue };
+                if open.in_line.len() < IN_LINE && !open.in_line.contains(&pid) {
+                    open.in_line.push(pid);
                     let statement = statement(backend.query.as_deref().unwrap_or_default());
                     let (episode, at) = (open.number, backend.query_start);
-                    tick.ran.push(Ran { episode, at, statement, in_line: waiter.pid });
+                    tick.ran.push(Ran { episode, at, statement, in_line: pid });
                 }
             }
         }

@@ -6,6 +6,7 @@ use super::{columns, more};
 use crate::model::backend::Backend;
 use crate::model::lock::LockMode;
 use crate::model::snapshot::Snapshot;
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, TreeNode, WaitGraph};
 use crate::text::{Align, duration, one_line, one_line_prefix};
@@ -46,7 +47,7 @@ pub(super) fn lines(
     if graph.waiting == 0 {
         return vec!["No session waits for a lock.".to_owned()];
     }
-    let mut forest = Forest { graph, snapshot, words, gids, rows: Vec::new() };
+    let mut forest = Forest { graph, index: &view.index, snapshot, words, gids, rows: Vec::new() };
     for top in &graph.tree.tops {
         forest.walk(*top);
     }
@@ -88,6 +89,7 @@ fn is_one_database(snapshot: &Snapshot, graph: &WaitGraph) -> bool {
 
 struct Forest<'a> {
     graph: &'a WaitGraph,
+    index: &'a SnapshotIndex,
     snapshot: &'a Snapshot,
     words: &'a Words<'a>,
     gids: &'a Gids<'a>,
@@ -181,8 +183,7 @@ impl Forest<'_> {
             Party::Backend(pid) => self.words.backend(pid),
             Party::Prepared(_) => None,
         };
-        let root = self.graph.roots.iter().find(|root| root.party == party);
-        let root = root.or_else(|| self.graph.in_cycle(party));
+        let root = self.index.ending(self.graph, party);
         let blocks = root.map_or(node.below, |root| root.blocked);
         let (wait, state) = self.waits(node, backend);
         let mark = if node.cycle.is_some() { " deadlock" } else { "" };

@@ -294,12 +294,6 @@ impl WaitGraph {
         Some((self.queues.get(queue)?, position))
     }
 
-    /// What ending a member of a cycle would come to; none for everybody else.
-    #[must_use]
-    pub fn in_cycle(&self, party: Party) -> Option<&Root> {
-        self.in_cycles.iter().find(|member| member.party == party)
-    }
-
     /// The roots above `party`, the one that blocks most first.
     #[must_use]
     pub fn roots_above(&self, party: Party) -> Vec<Party> {

@@ -120,7 +120,6 @@ pub(in crate::app::panes) fn party(episode: &Episode) -> String {
     if episode.pid == 0 { episode.who.to_string() } else { format!("{} {}", episode.pid, episode.who) }
 }
 
-/// The statements that were seen in its transaction.
 /// What the root ran, and who waited in line behind it with what, in the way of others.
 fn ran(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
     let (own, in_line): (Vec<&Ran>, Vec<&Ran>) = episode.ran.iter().partition(|ran| ran.in_line == 0);

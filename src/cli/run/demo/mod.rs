@@ -55,8 +55,8 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         let _ = settings.redis.sets.add(set.iter().filter_map(|url| RedisUrl::parse(url).ok()).collect());
     }
     let mut info = demo.conninfo().clone().with_application_name("locktop");
-    if let Some(grace) = grace {
-        // What the workers count with is what is shown and what R counts with.
+    if let Some(grace) = grace.filter(|_| demo.server().is_none()) {
+        // What the workers count with is what is shown and what R counts with. A server of our own has it as a setting.
         info = info.with_setting("locktop.orphan_grace", &format!("{grace} s"));
     }
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
