@@ -9,6 +9,7 @@ mod layout;
 mod past;
 mod pool;
 mod related;
+mod reports;
 mod screens;
 mod signs;
 mod stakes;
@@ -42,6 +43,10 @@ fn arrive(app: &mut App, view: View) -> Update {
 fn drive(app: &mut App, keys: &str) -> Vec<Effect> {
     let keys = Key::parse_all(keys).unwrap();
     keys.into_iter().flat_map(|key| app.update(Message::Key(key)).effects).collect()
+}
+
+fn notice(app: &App) -> &str {
+    app.notice.as_ref().map_or("", |notice| &notice.text)
 }
 
 fn selected_pid(app: &App) -> Option<i32> {

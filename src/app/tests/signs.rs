@@ -5,10 +5,6 @@ use crate::app::keymap::Action;
 use crate::app::message::Spot;
 use crate::app::page::finding_id;
 
-fn notice(app: &App) -> &str {
-    app.notice.as_ref().map_or("", |notice| &notice.text)
-}
-
 #[test]
 fn a_key_that_changes_what_is_not_on_the_screen_says_so() {
     for (keys, words) in [

@@ -6,10 +6,6 @@ use crate::model::lock::LockType;
 use crate::model::plan::tests::orphan as orphan_seen;
 use crate::model::plan::{Confirm, RecoveryPlan, Running, Selection, TargetKind, Verb};
 
-fn notice(app: &App) -> &str {
-    app.notice.as_ref().map_or("", |notice| &notice.text)
-}
-
 /// The backend that was selected is gone.
 fn after_it_ended(keys: &str, pid: i32) -> App {
     let mut app = app(sample::incident(0.0));

@@ -1,0 +1,64 @@
+//! What came of a command, and what is selected and marked then.
+
+use super::dialogs::{command, seen, slowly};
+use super::*;
+use crate::model::finding::Subject;
+use crate::model::plan::{Outcome, Report, TargetResult, Verb};
+
+fn result(name: &str, outcome: Outcome, detail: &str) -> TargetResult {
+    TargetResult { name: name.into(), subject: Subject::Server, outcome, detail: detail.into() }
+}
+
+#[test]
+fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "Ky");
+    let number = app.flights[0].number;
+    app.update(Message::Progress(number, 0));
+    let results = vec![result("4312 app@web-3", Outcome::Changed, "its transaction has ended")];
+    let report = Report { number, verb: Verb::Terminate, results, notes: Vec::new() };
+    let update = app.update(Message::Reported(Arc::new(report)));
+    assert_eq!(update.effects, [Effect::Refresh]);
+    assert!(app.flights.is_empty());
+    for _ in 0..20 {
+        app.update(Message::Tick(0.5));
+    }
+    // A key that was on its way while it came.
+    drive(&mut app, "j");
+    assert_eq!(notice(&app), "4312 app@web-3 no longer matched: its transaction has ended");
+    seen(&mut app);
+    drive(&mut app, "j");
+    assert_eq!(notice(&app), "");
+}
+
+/// A recovered task goes down to the idle ones: whoever is on call wants the next orphan, not that one.
+#[test]
+fn the_view_does_not_follow_what_is_done_with() {
+    for (outcome, selected) in [(Outcome::Done, false), (Outcome::Changed, true)] {
+        let mut app = app(sample::jobs(0.0));
+        drive(&mut app, "4g");
+        let orphan = app.pane(Pane::Tasks).selected;
+        slowly(&mut app, "Ey");
+        let results = vec![result("nightly", outcome, "")];
+        let report =
+            Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+        app.update(Message::Reported(Arc::new(report)));
+        let mut later = sample::jobs(1.0);
+        later.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+        arrive(&mut app, later.view());
+        let tasks = app.pane(Pane::Tasks);
+        assert_eq!((tasks.selected == orphan, tasks.cursor > 0), (selected, selected), "{outcome:?}");
+        // It is known what became of it: nobody means it by the next key.
+        assert!(!tasks.has_lost_selection());
+    }
+}
+
+#[test]
+fn marks_go_with_what_was_asked_for() {
+    let mut app = app(sample::jobs(0.0));
+    let effects = slowly(&mut app, "4/state:idle<enter>*E");
+    assert_eq!(effects, []);
+    let effects = slowly(&mut app, "y");
+    assert_eq!(command(&effects).map(|command| command.verb), Some(Verb::Disable));
+    assert!(app.pane(Pane::Tasks).marks.is_empty());
+}

@@ -1,0 +1,63 @@
+//! Where there is more than is seen: tables and long pages.
+
+use super::*;
+
+#[test]
+fn what_is_scrolled_out_at_the_top_is_said_and_only_where_the_keys_go() {
+    let title = |keys: &str, screen: &str| {
+        let text = Stage::new(80, 24).view(sample::jobs(0.0).view()).keys(keys).text();
+        text.lines().find(|line| line.starts_with(screen)).unwrap().to_owned()
+    };
+    assert!(!title("4", "─ Tasks").contains("above"));
+    let scrolled = title("<tab><tab><end>", "─ Tasks");
+    assert!(scrolled.contains(" above ─") && scrolled.contains("─ ↑ "), "{scrolled}");
+    let left = title("<tab><tab><end><tab>", "─ Tasks");
+    assert!(!left.contains("above"), "the worst is shown again: {left}");
+    let followed = title("<tab><tab><end>f<tab>", "─ Tasks");
+    assert!(followed.contains(" above ─"), "{followed}");
+}
+
+#[test]
+fn tab_goes_from_part_to_part_of_a_page() {
+    let mut stage = incident(80, 24).keys("?");
+    let top = |stage: &mut Stage| stage.text().lines().nth(4).unwrap().to_owned();
+    assert_eq!(top(&mut stage), "Move");
+    let mut tops = Vec::new();
+    for key in ["<tab>", "<tab>", "<shift-tab>", "<down><shift-tab>"] {
+        stage = stage.keys(key);
+        tops.push(top(&mut stage));
+    }
+    assert_eq!(tops, ["Screens", "Rows", "Screens", "Screens"]);
+    // From the last part it goes nowhere.
+    let mut end = stage.keys("G<tab>");
+    assert!(end.text().contains(&format!("{0} of {0}", crate::app::help::lines(&end.app, 80).len())));
+}
+
+#[test]
+fn the_help_can_be_scrolled_to_its_end_at_every_size() {
+    let rights = crate::model::plan::Rights {
+        role: "ops".into(),
+        version_num: 170_002,
+        read_all_stats: true,
+        superusers: vec!["postgres".into()],
+        ..crate::model::plan::Rights::default()
+    };
+    for (width, height) in [(60, 15), (80, 24), (200, 60)] {
+        let view = View { rights: Some(Arc::new(rights.clone())), ..sample::incident(0.0).view() };
+        let mut stage = Stage::new(width, height).view(view);
+        let all = crate::app::help::lines(&stage.app, usize::from(width));
+        assert!(all.iter().all(|line| line.width() <= usize::from(width)), "{width}: a line is cut");
+        for keys in ["?G".to_owned(), format!("?{}", "<pgdn>".repeat(all.len() / 8))] {
+            stage = stage.keys(&keys);
+            let text = stage.text();
+            assert!(text.contains(all.last().unwrap().plain().trim_end()), "{width}x{height} {keys}: {text}");
+            let scroll = |app: &App| match app.pages.last() {
+                Some(crate::app::page::Page::Help { scroll }) => *scroll,
+                page => panic!("{page:?}"),
+            };
+            let (room, end) = (stage.app.page_rows, scroll(&stage.app));
+            assert_eq!(end, all.len().saturating_sub(room), "{width}x{height}: no further than its end");
+            stage = stage.keys("<esc>");
+        }
+    }
+}
