@@ -65,22 +65,22 @@ pub struct Definition {
     pub help: &'static str,
     /// Its panes, in the order that Tab goes through. Where none is there, the first of them says so.
     pub panes: &'static [Place],
-    /// Of two panes the lower one has one of so many parts of the height.
-    pub lower: u16,
     /// What is said when its key is pressed where it has nothing to show.
     pub absent: &'static str,
 }
 
-/// A pane on a screen, and where it is there.
+/// A pane on a screen, how much of its height it has, and where it is there.
 pub struct Place {
     pane: Pane,
+    /// Its part of the height, beside the parts of the others that are there.
+    share: u16,
     /// Beside that what it shows is there.
     only_where: fn(Has) -> bool,
 }
 
 /// A pane that stands on a screen wherever there is what it shows.
-const fn pane(pane: Pane) -> Place {
-    Place { pane, only_where: |_| true }
+const fn pane(pane: Pane, share: u16) -> Place {
+    Place { pane, share, only_where: |_| true }
 }
 
 /// From one list: the names of the screens, and the value behind each.
@@ -119,12 +119,11 @@ screens! {
         about: "The panes together",
         help: "Overview: what is wrong now",
         panes: &[
-            pane(Pane::Chains),
-            pane(Pane::Advisory),
-            pane(Pane::Tasks),
-            Place { pane: Pane::Leases, only_where: |has| has.lease_seen },
+            pane(Pane::Chains, 5),
+            pane(Pane::Advisory, 2),
+            pane(Pane::Tasks, 3),
+            Place { pane: Pane::Leases, share: 2, only_where: |has| has.lease_seen },
         ],
-        lower: 4,
         absent: "",
     },
     /// The blocking forest, with the screen to itself.
@@ -134,8 +133,7 @@ screens! {
         title: "Chains",
         about: "Who blocks whom",
         help: "Chains: who blocks whom, ranked",
-        panes: &[pane(Pane::Chains)],
-        lower: 4,
+        panes: &[pane(Pane::Chains, 1)],
         absent: "",
     },
     /// Locks that are held and awaited, and what was waited for.
@@ -145,8 +143,7 @@ screens! {
         title: "Locks",
         about: "Locks held and awaited",
         help: "Locks: held and awaited",
-        panes: &[pane(Pane::Locks), pane(Pane::Waits)],
-        lower: 4,
+        panes: &[pane(Pane::Locks, 3), pane(Pane::Waits, 1)],
         absent: "",
     },
     /// Schedules and executions, and the jobs of other systems.
@@ -156,8 +153,7 @@ screens! {
         title: "Tasks",
         about: "Scheduled tasks, and the jobs of other systems",
         help: "Tasks: schedules and what runs; jobs of other systems",
-        panes: &[pane(Pane::Tasks), pane(Pane::Jobs), pane(Pane::Schedules)],
-        lower: 4,
+        panes: &[pane(Pane::Tasks, 3), pane(Pane::Jobs, 2), pane(Pane::Schedules, 1)],
         absent: "there are no task tables here; [tables] in the config names some",
     },
     /// Leases: locks that end by themselves.
@@ -167,8 +163,7 @@ screens! {
         title: "Leases",
         about: "Leases",
         help: "Leases: who has what and until when (if there are any)",
-        panes: &[pane(Pane::Leases), pane(Pane::OtherLeases)],
-        lower: 4,
+        panes: &[pane(Pane::Leases, 3), pane(Pane::OtherLeases, 1)],
         absent: "there are no leases here: no table distlock ([tables] in the config names one), and no --redis",
     },
     /// The work queue; rate limits and id generators.
@@ -179,13 +174,12 @@ screens! {
         about: "Work queues and their workers, rate limits and id generators",
         help: "Queue: items, queues, workers; rate limits; id generators",
         panes: &[
-            pane(Pane::Queue),
-            pane(Pane::JobQueues),
-            pane(Pane::Workers),
-            pane(Pane::Limits),
-            pane(Pane::Generators),
+            pane(Pane::Queue, 4),
+            pane(Pane::JobQueues, 2),
+            pane(Pane::Workers, 2),
+            pane(Pane::Limits, 1),
+            pane(Pane::Generators, 1),
         ],
-        lower: 4,
         absent: "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one",
     },
     /// All rows of `pg_stat_activity`.
@@ -195,8 +189,7 @@ screens! {
         title: "Backends",
         about: "Sessions",
         help: "Backends: all sessions and processes",
-        panes: &[pane(Pane::Backends)],
-        lower: 4,
+        panes: &[pane(Pane::Backends, 1)],
         absent: "",
     },
     /// What changed, the newest first.
@@ -206,8 +199,7 @@ screens! {
         title: "Events",
         about: "What changed",
         help: "Events: what changed, the newest first",
-        panes: &[pane(Pane::Events)],
-        lower: 4,
+        panes: &[pane(Pane::Events, 1)],
         absent: "",
     },
     /// Who made others wait, and what that cost.
@@ -217,8 +209,7 @@ screens! {
         title: "Blame",
         about: "Who made others wait, and what that cost",
         help: "Blame: who made others wait, and what that cost",
-        panes: &[pane(Pane::Blame), pane(Pane::Episodes)],
-        lower: 2,
+        panes: &[pane(Pane::Blame, 1), pane(Pane::Episodes, 1)],
         absent: "",
     },
 }
@@ -253,6 +244,12 @@ impl Screen {
     /// All panes that may stand on it.
     pub fn all(self) -> impl Iterator<Item = Pane> {
         self.definition().panes.iter().map(|place| place.pane)
+    }
+
+    /// The part of its height that a pane has there, beside the parts of the others.
+    #[must_use]
+    pub fn share(self, pane: Pane) -> u16 {
+        self.definition().panes.iter().find(|place| place.pane == pane).map_or(1, |place| place.share)
     }
 
     fn there(self, has: Has) -> impl Iterator<Item = Pane> {

@@ -3,6 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::layout::Need;
 use super::theme::Theme;
 use super::viewport::Viewport;
 use super::widgets::table;
@@ -17,11 +18,13 @@ const SHORT: usize = 24;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let panes = app.visible_panes();
-    let calm: Vec<bool> = panes.iter().map(|pane| panes.len() > 1 && is_calm(*pane, app)).collect();
-    for ((pane, area), calm) in
-        panes.iter().zip(layout::areas(area, &calm, app.screen.definition().lower)).zip(calm)
-    {
-        if calm {
+    let need = |pane: &Pane| match app.screen.share(*pane) {
+        _ if panes.len() > 1 && is_calm(*pane, app) => Need::Line,
+        share => Need::Share(share),
+    };
+    let needs: Vec<Need> = panes.iter().map(need).collect();
+    for ((pane, area), need) in panes.iter().zip(layout::areas(area, &needs)).zip(needs) {
+        if need == Need::Line {
             draw_calm(frame, area, *pane, app, theme);
         } else {
             draw(frame, area, *pane, app, viewport, theme);

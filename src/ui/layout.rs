@@ -1,76 +1,64 @@
 //! Where the panes of a screen stand. Shares are fixed: a pane that grew with its rows would push the others about. One that
 //! has nothing to show takes a line, and the others what it leaves.
 
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 
-use super::{split_bottom, split_top};
 use crate::app::WIDE;
 
 /// Columns between two panes side by side.
 const GAP: u16 = 1;
+/// Rows that nobody has less of, where there are so many: title, head, and two rows.
+const LEAST: u16 = 4;
 
-/// The areas of panes, in their order; true stands for one that has nothing to show. Of two the lower one has one of so many parts.
-pub(super) fn areas(area: Rect, calm: &[bool], parts: u16) -> Vec<Rect> {
-    match calm {
-        // Beside one that has nothing to show the other would have half of the width for nothing.
-        [top, false, false] if area.width >= WIDE => {
-            let (top, bottom) = above(area, *top);
-            let (left, right) = beside(bottom);
-            vec![top, left, right]
+/// How much of the height a pane needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It has nothing to show, and its title says so.
+    Line,
+    /// Its share, beside those of the others.
+    Share(u16),
+}
+
+impl Need {
+    fn share(self) -> u16 {
+        match self {
+            Self::Line => 0,
+            Self::Share(share) => share,
         }
-        [top, false, upper, lower] if area.width >= WIDE && !(*upper && *lower) => {
-            let (top, bottom) = above(area, *top);
-            let (left, right) = beside(bottom);
-            let part = (right.height * 2 / 5).max(4).min(right.height / 2);
-            let (upper, lower) = match (*upper, *lower) {
-                (true, _) => split_top(right, 1),
-                (false, true) => split_bottom(right, 1),
-                (false, false) => split_bottom(right, part),
-            };
-            vec![top, left, upper, lower]
-        }
-        all => stacked(area, all, parts),
     }
 }
 
-/// One pane over the others: half and half, unless it has nothing to show.
-fn above(area: Rect, top: bool) -> (Rect, Rect) {
-    if top { split_top(area, 1) } else { split_bottom(area, area.height / 2) }
-}
-
-fn beside(area: Rect) -> (Rect, Rect) {
-    let half = area.width.saturating_sub(GAP) / 2;
-    let left = Rect { width: area.width.saturating_sub(GAP + half), ..area };
-    (left, Rect { x: area.right() - half, width: half, ..area })
+/// The areas of panes, in their order: one below the other. Where it is wide, of three or four the first stands above, the second at
+/// the left, and what is left beside it, unless that has nothing to show: half of the width would be for nothing.
+pub(super) fn areas(area: Rect, needs: &[Need]) -> Vec<Rect> {
+    match needs {
+        [top, Need::Share(_), right @ ..]
+            if area.width >= WIDE
+                && matches!(right.len(), 1 | 2)
+                && right.iter().any(|need| need.share() > 0) =>
+        {
+            let below = Need::Share(top.share().max(1));
+            let [top, below] = stacked(area, &[*top, below])[..] else { return Vec::new() };
+            let [left, beside] = Layout::horizontal([Constraint::Fill(1); 2]).spacing(GAP).areas(below);
+            [top, left].into_iter().chain(stacked(beside, right)).collect()
+        }
+        all => stacked(area, all),
+    }
 }
 
 /// One below the other: the first that has something to show takes what the shares of the others leave.
-fn stacked(area: Rect, calm: &[bool], parts: u16) -> Vec<Rect> {
-    let count = calm.len();
-    let first = calm.iter().position(|calm| !calm).unwrap_or(count.saturating_sub(1));
-    let height = |at: usize| match calm.get(at) {
-        Some(true) => 1,
-        _ => share(area.height, count, at, parts),
+fn stacked(area: Rect, needs: &[Need]) -> Vec<Rect> {
+    let all: u16 = needs.iter().map(|need| need.share()).sum();
+    let first = needs.iter().position(|need| *need != Need::Line).unwrap_or(needs.len().saturating_sub(1));
+    let even = usize::from(area.height) / needs.len().max(1);
+    let least = u16::try_from(even).map_or(LEAST, |even| even.min(LEAST));
+    let height = |share: u16| u32::from(area.height) * u32::from(share) / u32::from(all);
+    let constraint = |(at, need): (usize, &Need)| match need {
+        _ if at == first => Constraint::Fill(1),
+        Need::Line => Constraint::Length(1),
+        Need::Share(share) => Constraint::Length(u16::try_from(height(*share)).unwrap_or(LEAST).max(least)),
     };
-    let others: u16 = (0..count).filter(|at| *at != first).map(height).sum();
-    let mut rest = area;
-    let mut areas = Vec::with_capacity(count);
-    for at in 0..count {
-        let height = if at == first { area.height.saturating_sub(others) } else { height(at) };
-        let (pane, below) = split_top(rest, height);
-        areas.push(pane);
-        rest = below;
-    }
-    areas
-}
-
-/// How high a pane is that does not take the rest.
-fn share(height: u16, count: usize, at: usize, parts: u16) -> u16 {
-    match (count, at) {
-        (2, _) => (height / parts.max(1)).max(5),
-        (3, 2) => (height * 3 / 10).max(if height < 16 { 4 } else { 5 }),
-        _ => (height / 5).max(4),
-    }
+    Layout::vertical(needs.iter().enumerate().map(constraint)).split(area).to_vec()
 }
 
 #[cfg(test)]
@@ -82,11 +70,16 @@ mod tests {
     fn panes_fill_the_area_and_never_overlap() {
         for (width, height) in [(60, 11), (80, 16), (80, 20), (119, 40), (120, 14), (120, 29), (200, 54)] {
             let area = Rect { x: 0, y: 3, width, height };
-            for count in 1..=4usize {
-                let room = if width >= WIDE { count } else { count.min(usize::from(height / 4)) };
+            for count in 1..=5usize {
+                let room = if width >= WIDE && count < 5 { count } else { count.min(usize::from(height / 4)) };
                 for mask in 0..1u8 << room {
                     let calm: Vec<bool> = (0..room).map(|at| mask >> at & 1 == 1).collect();
-                    let areas = areas(area, &calm, [2, 4][usize::from(mask % 2)]);
+                    let need = |(at, calm): (usize, &bool)| match calm {
+                        true => Need::Line,
+                        false => Need::Share([5, 2, 3, 2, 1][at]),
+                    };
+                    let needs: Vec<Need> = calm.iter().enumerate().map(need).collect();
+                    let areas = areas(area, &needs);
                     assert_eq!(areas.len(), room);
                     for (at, one) in areas.iter().enumerate() {
                         assert_eq!(one.intersection(area), *one, "{width}x{height} {calm:?}");
