@@ -71,7 +71,8 @@ mod tests {
         for (width, height) in [(60, 11), (80, 16), (80, 20), (119, 40), (120, 14), (120, 29), (200, 54)] {
             let area = Rect { x: 0, y: 3, width, height };
             for count in 1..=5usize {
-                let room = if width >= WIDE && count < 5 { count } else { count.min(usize::from(height / 4)) };
+                let room =
+                    if width >= WIDE && count < 5 { count } else { count.min(usize::from(height / 4)) };
                 for mask in 0..1u8 << room {
                     let calm: Vec<bool> = (0..room).map(|at| mask >> at & 1 == 1).collect();
                     let need = |(at, calm): (usize, &bool)| match calm {

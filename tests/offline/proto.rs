@@ -22,10 +22,10 @@ fn described(text: &str) -> Fields {
     fields
 }
 
-/// What the rows of `columns!` are: `1 pid: i32,` under `Backends of Backend {`, on one line or several.
+/// What the rows of `columns!` and `flat_rows!` are: `1 pid: i32,` under `Backends of Backend {`, on one line or several.
 fn written(source: &str) -> Fields {
     let mut fields = Fields::new();
-    for block in source.split("\ncolumns! {\n").skip(1) {
+    for block in source.replace("\nflat_rows! {\n", "\ncolumns! {\n").split("\ncolumns! {\n").skip(1) {
         let lines = block.split("\n}\n").next().unwrap().lines();
         let block = lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
         for message in block.split(" of ").collect::<Vec<_>>().windows(2) {

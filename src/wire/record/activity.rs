@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::cell::{Cell, Column};
-use super::columns::{codes, columns};
+use super::columns::{codes, columns, flat_rows};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
@@ -99,19 +99,6 @@ columns! {
         5 virtualtransaction: VirtualTransaction,
         6 wait_start: Option<Timestamp>,
     }
-    /// What is locked, column by column.
-    Tags of TagColumns {
-        1 locktype: LockType,
-        2 database: Option<u32>,
-        3 relation: Option<u32>,
-        4 page: Option<u32>,
-        5 tuple: Option<u16>,
-        6 virtualxid: Option<VirtualTransaction>,
-        7 transactionid: Option<u32>,
-        8 classid: Option<u32>,
-        9 objid: Option<u32>,
-        10 objsubid: Option<u16>,
-    }
     Virtuals of VirtualTransaction {
         1 proc_number: i32,
         2 local_xid: u32,
@@ -135,11 +122,6 @@ columns! {
         2 interval: u32,
         3 count: u32,
         4 check: u32,
-    }
-    /// Somebody in the wait graph, flat.
-    FlatParties of FlatParty {
-        1 pid: Option<i32>,
-        2 prepared: VirtualTransaction,
     }
     /// What the server says of itself.
     Servers of Server {
@@ -167,6 +149,27 @@ columns! {
         22 tls: Tls,
         23 deadlock_timeout: Option<f64>,
         24 log_lock_waits: Option<bool>,
+    }
+}
+
+flat_rows! {
+    /// [`LockTag`] with each of its columns.
+    Tags of TagColumns {
+        1 locktype: LockType,
+        2 database: Option<u32>,
+        3 relation: Option<u32>,
+        4 page: Option<u32>,
+        5 tuple: Option<u16>,
+        6 virtualxid: Option<VirtualTransaction>,
+        7 transactionid: Option<u32>,
+        8 classid: Option<u32>,
+        9 objid: Option<u32>,
+        10 objsubid: Option<u16>,
+    }
+    /// [`Party`] with both kinds side by side.
+    FlatParties of FlatParty {
+        1 pid: Option<i32>,
+        2 prepared: VirtualTransaction,
     }
 }
 
@@ -199,20 +202,6 @@ impl Column<Option<VirtualTransaction>> for MaybeVirtuals {
     fn rows(&self) -> usize {
         Column::<Option<i32>>::rows(&self.proc_number)
     }
-}
-
-/// [`LockTag`] with each of its columns.
-pub(super) struct TagColumns {
-    locktype: LockType,
-    database: Option<u32>,
-    relation: Option<u32>,
-    page: Option<u32>,
-    tuple: Option<u16>,
-    virtualxid: Option<VirtualTransaction>,
-    transactionid: Option<u32>,
-    classid: Option<u32>,
-    objid: Option<u32>,
-    objsubid: Option<u16>,
 }
 
 impl From<&LockTag> for TagColumns {
@@ -277,12 +266,6 @@ impl Column<LockTag> for Tags {
     fn reserve(&mut self, rows: usize) {
         Column::<TagColumns>::reserve(self, rows);
     }
-}
-
-/// [`Party`] with both kinds side by side.
-pub(super) struct FlatParty {
-    pid: Option<i32>,
-    prepared: VirtualTransaction,
 }
 
 /// None of the virtual transactions there are.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cell::{column, rows};
-use super::columns::{columns, lists};
+use super::columns::{columns, flat_rows, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
@@ -15,16 +15,19 @@ use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
 columns! {
-    /// Two words that belong together.
-    Pairs of Pair {
-        1 key: Text,
-        2 value: Text,
-    }
     /// What the user may set.
     Settings of Setting {
         1 name: Text,
         2 value: Text,
         3 seconds: Option<f64>,
+    }
+}
+
+flat_rows! {
+    /// Two words that belong together.
+    Pairs of Pair {
+        1 key: Text,
+        2 value: Text,
     }
     /// What can be known of a worker; a limit is in seconds, or what a setting says.
     Evidences of FlatEvidence {
@@ -46,7 +49,7 @@ columns! {
         4 reason: Option<Text>,
         5 size: Option<f64>,
     }
-    /// The times and errors of parts.
+    /// The times and errors of parts. A part of jobs has its rows here.
     Parts of PartState {
         1 part: Text,
         2 taken_at: Option<Timestamp>,
@@ -96,76 +99,6 @@ lists! {
     SettingLists of Setting;
     AlternativeLists of Alternative;
     PartLists of PartState;
-}
-
-pub(super) struct Pair {
-    key: Text,
-    value: Text,
-}
-
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct FlatEvidence {
-    has_key: bool,
-    absent_is_lost: bool,
-    beat_seconds: Option<f64>,
-    beat_setting: Option<Text>,
-    age_seconds: Option<f64>,
-    age_setting: Option<Text>,
-    has_session: bool,
-    lists_workers: bool,
-    leads_by_lease: bool,
-}
-
-pub(super) struct Alternative {
-    part: Text,
-    number: u32,
-    cost: Option<f64>,
-    reason: Option<Text>,
-    size: Option<f64>,
-}
-
-/// See [`Parts`]. A part of jobs has its rows here.
-pub(super) struct PartState {
-    part: Text,
-    taken_at: Option<Timestamp>,
-    error: Option<Text>,
-    is_cut: bool,
-    jobs: Vec<Job>,
-}
-
-pub(super) struct Flat {
-    name: Text,
-    title: Text,
-    settings: Vec<Setting>,
-    evidence: FlatEvidence,
-    comes_back: Vec<Pair>,
-    advise: Vec<Pair>,
-    oid: u32,
-    schema: Text,
-    prefix: Text,
-    tables: Vec<Pair>,
-    version: Option<Text>,
-    refused: Option<Text>,
-    alternatives: Vec<Alternative>,
-    parts: Vec<PartState>,
-    workers: Vec<Worker>,
-    depth: Vec<Depth>,
-    paused: Vec<Paused>,
-    leases: Vec<AdapterLease>,
-    schedules: Vec<AdapterSchedule>,
-    is_alone: bool,
-}
-
-pub(super) struct Free {
-    id: u64,
-    started_at: Option<Timestamp>,
-    since: Timestamp,
-}
-
-pub(super) struct Epoch {
-    own_pid: i32,
-    started_at: Option<Timestamp>,
-    in_recovery: bool,
 }
 
 fn limit(limit: Option<&Limit>) -> (Option<f64>, Option<Text>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cell::{column, rows};
-use super::columns::{codes, columns, lists};
+use super::columns::{codes, columns, flat_rows, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::blame::{
     Before, Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums,
@@ -29,11 +29,6 @@ columns! {
         3 waits: u64,
         4 most: u32,
     }
-    /// What was waited in a minute.
-    BlameMinutes of BlameMinute {
-        1 minute: Option<i64>,
-        2 sums: Sums,
-    }
     /// By what one is blamed.
     BlameKeys of Key {
         1 application: Text,
@@ -44,12 +39,6 @@ columns! {
         6 lock: Text,
         7 tag: Text,
     }
-    /// What those cost who have a key in common.
-    KeyCosts of FlatKeyCost {
-        1 key: u32,
-        2 minutes: Vec<BlameMinute>,
-        3 episodes: u64,
-    }
     /// Statements of a transaction.
     Rans of Ran {
         1 episode: u64,
@@ -57,7 +46,36 @@ columns! {
         3 statement: Text,
         4 in_line: i32,
     }
-    /// Roots on one lock.
+    Beguns of Begun {
+        1 episode: u64,
+        2 pid: i32,
+        3 backend_start: Option<Timestamp>,
+        4 xact_start: Option<Timestamp>,
+        5 who: Text,
+        6 lock: Text,
+        7 at: Timestamp,
+    }
+    /// Episodes that are over.
+    Endeds of Ended {
+        1 episode: u64,
+        2 ending: Ending,
+        3 note: Text,
+    }
+}
+
+flat_rows! {
+    /// A minute; none for all before those that are known by themselves.
+    BlameMinutes of BlameMinute {
+        1 minute: Option<i64>,
+        2 sums: Sums,
+    }
+    /// A key by its number.
+    KeyCosts of FlatKeyCost {
+        1 key: u32,
+        2 minutes: Vec<BlameMinute>,
+        3 episodes: u64,
+    }
+    /// An episode with the numbers of its keys.
     Episodes of FlatEpisode {
         1 number: u64,
         2 pid: i32,
@@ -74,8 +92,8 @@ columns! {
         13 note: Text,
         14 ran: Vec<Ran>,
     }
-    /// What was counted, but for what stands in tables of its own.
-    BlameHeads of BlameHead {
+    /// What was counted, without its tables.
+    BlameHeads of #[derive(Default)] BlameHead {
         1 looks: u64,
         2 since: Option<Timestamp>,
         3 until: Option<Timestamp>,
@@ -89,28 +107,13 @@ columns! {
         11 before_longest: Option<f64>,
         12 before_seconds: f64,
     }
-    Beguns of Begun {
-        1 episode: u64,
-        2 pid: i32,
-        3 backend_start: Option<Timestamp>,
-        4 xact_start: Option<Timestamp>,
-        5 who: Text,
-        6 lock: Text,
-        7 at: Timestamp,
-    }
-    /// What episodes cost at a look.
+    /// A cost with the number of its key.
     Costs of FlatCost {
         1 episode: u64,
         2 key: u32,
         3 sums: Sums,
     }
-    /// Episodes that are over.
-    Endeds of Ended {
-        1 episode: u64,
-        2 ending: Ending,
-        3 note: Text,
-    }
-    /// What a look adds, but for what stands in tables of its own.
+    /// What a look adds, without its tables.
     TickHeads of TickHead {
         1 at: Timestamp,
         2 missing: f64,
@@ -121,68 +124,6 @@ columns! {
 lists! {
     BlameMinuteLists of BlameMinute;
     RanLists of Ran;
-}
-
-/// A minute; none for all before those that are known by themselves.
-pub(super) struct BlameMinute {
-    minute: Option<i64>,
-    sums: Sums,
-}
-
-/// A key by its number.
-pub(super) struct FlatKeyCost {
-    key: u32,
-    minutes: Vec<BlameMinute>,
-    episodes: u64,
-}
-
-/// An episode with the numbers of its keys.
-pub(super) struct FlatEpisode {
-    number: u64,
-    pid: i32,
-    backend_start: Option<Timestamp>,
-    xact_start: Option<Timestamp>,
-    who: Text,
-    lock: Text,
-    keys: Vec<u32>,
-    begin: Timestamp,
-    last: Timestamp,
-    last_look: u64,
-    sums: Sums,
-    ending: Ending,
-    note: Text,
-    ran: Vec<Ran>,
-}
-
-/// What was counted, without its tables.
-#[derive(Default)]
-pub(super) struct BlameHead {
-    looks: u64,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-    missing: f64,
-    total: Vec<BlameMinute>,
-    other: Vec<BlameMinute>,
-    other_keys: u64,
-    forgotten: u64,
-    forgotten_seconds: f64,
-    before_sessions: u32,
-    before_longest: Option<f64>,
-    before_seconds: f64,
-}
-
-/// A cost with the number of its key.
-pub(super) struct FlatCost {
-    episode: u64,
-    key: u32,
-    sums: Sums,
-}
-
-/// What a look adds, without its tables.
-pub(super) struct TickHead {
-    at: Timestamp,
-    missing: f64,
-    total: Sums,
 }
 
 /// All that was counted.

@@ -56,6 +56,23 @@ macro_rules! columns {
     )*};
 }
 
+/// The same for rows that are only there to be columns: what a type of the model has in another form. The row type is made here, too.
+macro_rules! flat_rows {
+    ($($(#[$doc:meta])* $columns:ident of $(#[$attribute:meta])* $row:ident { $($tag:tt $field:ident: $type:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            $(#[$attribute])*
+            pub(in crate::wire::record) struct $row {
+                $($field: $type,)*
+            }
+        )*
+
+        $crate::wire::record::columns::columns! {
+            $($(#[$doc])* $columns of $row { $($tag $field: $type,)* })*
+        }
+    };
+}
+
 /// Rows of rows: those of all lists one after the other, and where each list ends.
 macro_rules! lists {
     ($($(#[$doc:meta])* $lists:ident of $row:ty;)*) => {$(
@@ -157,7 +174,7 @@ macro_rules! codes {
     )*};
 }
 
-pub(super) use {codes, columns, lists};
+pub(super) use {codes, columns, flat_rows, lists};
 
 /// A word with a number.
 pub(super) trait Code: Copy {

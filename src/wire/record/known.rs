@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::cell::{Cell, column, rows};
-use super::columns::columns;
+use super::columns::{columns, flat_rows};
 use super::strings::{Decoded, Strings};
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
@@ -28,7 +28,10 @@ columns! {
         9 partial: bool,
         10 no_inherit: bool,
     }
-    /// Names of advisory keys.
+}
+
+flat_rows! {
+    /// A name of an advisory key, and where it counts.
     KeyNames of KeyName {
         1 learned: bool,
         2 database: Option<Text>,
@@ -38,26 +41,17 @@ columns! {
         6 origin: Text,
         7 uncertain: bool,
     }
+    /// A relation by name.
     RelationNames of RelationName {
         1 database: u32,
         2 relation: u32,
         3 name: Text,
     }
+    /// A database by name.
     DatabaseNames of DatabaseName {
         1 database: u32,
         2 name: Text,
     }
-}
-
-/// A name of an advisory key, and where it counts.
-pub(super) struct KeyName {
-    learned: bool,
-    database: Option<Text>,
-    is_pair: bool,
-    key: i64,
-    name: Text,
-    origin: Text,
-    uncertain: bool,
 }
 
 /// Names for keys, what could not be learned, and the rights of the role.
@@ -122,19 +116,6 @@ pub(super) fn known(kept: &Known, strings: &Decoded) -> Beside {
     let notes: Vec<Text> =
         rows::<Text>(&kept.notes, strings).iter().map(|note| one_line(note).into()).collect();
     (Arc::new(LockNames::restored(configured, learned)), notes.into(), rights)
-}
-
-/// A relation by name.
-pub(super) struct RelationName {
-    database: u32,
-    relation: u32,
-    name: Text,
-}
-
-/// A database by name.
-pub(super) struct DatabaseName {
-    database: u32,
-    name: Text,
 }
 
 /// Names of relations and databases.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::columns::columns;
+use super::columns::flat_rows;
 use crate::model::Text;
 use crate::model::expected::ExpectedBlocker;
 use crate::model::thresholds::Thresholds;
@@ -10,19 +10,6 @@ use crate::text::{one_line, one_line_prefix};
 
 /// The rows of a column, once they are read.
 pub(super) type Rows<T> = Vec<T>;
-
-/// A limit of the findings by its name in the config, or a blocker that is expected.
-#[derive(Default)]
-pub(super) struct Limit {
-    name: Option<Text>,
-    number: f64,
-    application: Option<Text>,
-    user: Option<Text>,
-    database: Option<Text>,
-    lock: Option<Text>,
-    reason: Option<Text>,
-    statement: Option<Text>,
-}
 
 impl Limit {
     fn number(name: &str, number: f64) -> Self {
@@ -118,9 +105,9 @@ fn count(number: f64) -> u32 {
     number as u32
 }
 
-columns! {
-    /// Limits of the findings.
-    LimitRows of Limit {
+flat_rows! {
+    /// A limit of the findings by its name in the config, or a blocker that is expected.
+    LimitRows of #[derive(Default)] Limit {
         1 name: Option<Text>,
         2 number: f64,
         3 application: Option<Text>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::activity;
 use super::cell::{Cell, column, rows};
-use super::columns::{columns, lists};
+use super::columns::{columns, flat_rows, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::finding::deadlocks::{Broken, Counted, Seen as SeenCycle, Victims};
 use crate::model::finding::{Deadlocks, NewRoots};
@@ -25,49 +25,11 @@ columns! {
         1 proved: Timestamp,
         2 seen: Timestamp,
     }
-    /// Advisory locks that are held.
-    HeldKeys of HeldKey {
-        1 pid: i32,
-        2 database: u32,
-        3 classid: u32,
-        4 objid: u32,
-        5 objsubid: u16,
-        6 time: u32,
-    }
-    /// What their holders were doing.
-    Holders of Holder {
-        1 pid: i32,
-        2 backend_start: Option<Timestamp>,
-        3 xact_start: Option<Timestamp>,
-        4 state_change: Option<Timestamp>,
-        5 start: Option<Timestamp>,
-    }
     /// What must stay the same.
     Epochs of Epoch {
         1 own_pid: i32,
         2 started_at: Option<Timestamp>,
         3 in_recovery: bool,
-    }
-    /// Executions whose key was free.
-    Frees of Free {
-        1 table: u32,
-        2 id: i64,
-        3 since: Timestamp,
-    }
-    /// Executions whose key somebody held.
-    Seens of SeenHolder {
-        1 table: u32,
-        2 id: i64,
-        3 pid: i32,
-        4 start: Option<Timestamp>,
-        5 tied: bool,
-        6 ended: bool,
-    }
-    /// Keys that were held for nothing.
-    Idles of IdleKey {
-        1 pid: i32,
-        2 key: i64,
-        3 since: Timestamp,
     }
     /// The server's count of deadlocks.
     Counteds of Counted {
@@ -81,18 +43,6 @@ columns! {
         2 said: Vec<Text>,
         3 at: Timestamp,
     }
-    Brokens of FlatBroken {
-        1 at: Timestamp,
-        2 since: Timestamp,
-        3 rise: u64,
-        4 has_victims: bool,
-        5 parties: Vec<Party>,
-        6 said: Vec<Text>,
-    }
-    Roots of NewRoot {
-        1 party: Party,
-        2 since: Option<Timestamp>,
-    }
     /// Locks that were waited for.
     Waiteds of WaitedLock {
         1 tag: LockTag,
@@ -105,12 +55,6 @@ columns! {
         8 first: Timestamp,
         9 last: Timestamp,
     }
-    /// Waits that go on.
-    Waits of Wait {
-        1 pid: i32,
-        2 start: Timestamp,
-        3 seconds: f64,
-    }
     /// Waiting sessions at each look.
     Samples of Sample {
         1 at: Timestamp,
@@ -118,28 +62,70 @@ columns! {
     }
 }
 
+flat_rows! {
+    /// A lock of [`HeldLocks`].
+    HeldKeys of HeldKey {
+        1 pid: i32,
+        2 database: u32,
+        3 classid: u32,
+        4 objid: u32,
+        5 objsubid: u16,
+        6 time: u32,
+    }
+    /// What a holder was doing, and when it began.
+    Holders of Holder {
+        1 pid: i32,
+        2 backend_start: Option<Timestamp>,
+        3 xact_start: Option<Timestamp>,
+        4 state_change: Option<Timestamp>,
+        5 start: Option<Timestamp>,
+    }
+    /// An execution whose key was free.
+    Frees of Free {
+        1 table: u32,
+        2 id: i64,
+        3 since: Timestamp,
+    }
+    /// An execution whose key somebody held.
+    Seens of SeenHolder {
+        1 table: u32,
+        2 id: i64,
+        3 pid: i32,
+        4 start: Option<Timestamp>,
+        5 tied: bool,
+        6 ended: bool,
+    }
+    /// A key that was held for nothing.
+    Idles of IdleKey {
+        1 pid: i32,
+        2 key: i64,
+        3 since: Timestamp,
+    }
+    /// A deadlock with its victims beside it.
+    Brokens of FlatBroken {
+        1 at: Timestamp,
+        2 since: Timestamp,
+        3 rise: u64,
+        4 has_victims: bool,
+        5 parties: Vec<Party>,
+        6 said: Vec<Text>,
+    }
+    /// Who was a root, and since when.
+    Roots of NewRoot {
+        1 party: Party,
+        2 since: Option<Timestamp>,
+    }
+    /// A wait that goes on, and how much of it has been counted, in seconds.
+    Waits of Wait {
+        1 pid: i32,
+        2 start: Timestamp,
+        3 seconds: f64,
+    }
+}
+
 lists! {
     /// Who waits for each other.
     PartyLists of Party;
-}
-
-/// A lock of [`HeldLocks`].
-pub(super) struct HeldKey {
-    pid: i32,
-    database: u32,
-    classid: u32,
-    objid: u32,
-    objsubid: u16,
-    time: u32,
-}
-
-/// What a holder was doing, and when it began.
-pub(super) struct Holder {
-    pid: i32,
-    backend_start: Option<Timestamp>,
-    xact_start: Option<Timestamp>,
-    state_change: Option<Timestamp>,
-    start: Option<Timestamp>,
 }
 
 /// Since when advisory locks are held.
@@ -202,46 +188,6 @@ pub(super) fn held(kept: &Held, strings: &Decoded) -> HeldWatch {
         (holder.pid, doing)
     };
     HeldWatch::restored(since, holders.iter().map(doing).collect(), starts)
-}
-
-/// An execution whose key was free.
-pub(super) struct Free {
-    table: u32,
-    id: i64,
-    since: Timestamp,
-}
-
-/// An execution whose key somebody held.
-pub(super) struct SeenHolder {
-    table: u32,
-    id: i64,
-    pid: i32,
-    start: Option<Timestamp>,
-    tied: bool,
-    ended: bool,
-}
-
-/// A key that was held for nothing.
-pub(super) struct IdleKey {
-    pid: i32,
-    key: i64,
-    since: Timestamp,
-}
-
-/// Who was a root, and since when.
-pub(super) struct NewRoot {
-    party: Party,
-    since: Option<Timestamp>,
-}
-
-/// A deadlock with its victims beside it.
-pub(super) struct FlatBroken {
-    at: Timestamp,
-    since: Timestamp,
-    rise: u64,
-    has_victims: bool,
-    parties: Vec<Party>,
-    said: Vec<Text>,
 }
 
 /// Keys, deadlocks and roots.
@@ -343,13 +289,6 @@ pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (Watch, Deadlocks, NewRo
 /// What findings say as it is: fit for a screen, whoever made the file.
 fn harmless(said: &[Text]) -> Vec<Text> {
     said.iter().map(|text| one_line(text).into()).collect()
-}
-
-/// A wait that goes on, and how much of it has been counted, in seconds.
-pub(super) struct Wait {
-    pid: i32,
-    start: Timestamp,
-    seconds: f64,
 }
 
 /// Waits that were counted.

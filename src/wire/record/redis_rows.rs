@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cell::{Cell, Column};
-use super::columns::{codes, columns, lists};
+use super::columns::{codes, columns, flat_rows, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::redis_lease::{
     Bytes, Expiry, LockValue, Place, RedisLease, RedisLeases, ServerState, Standing,
@@ -56,7 +56,10 @@ columns! {
         1 server: Text,
         2 error: Option<Text>,
     }
-    /// What is stored under a key, flat.
+}
+
+flat_rows! {
+    /// [`LockValue`] with the fields of all its kinds. A string: 0; Redisson's hash: 1, with `bytes` for its mode; anything else: 2.
     FlatValues of FlatValue {
         1 kind: u32,
         2 bytes: Bytes,
@@ -66,7 +69,7 @@ columns! {
         6 has_mode: bool,
         7 other: Option<Text>,
     }
-    /// Values that are in a holder's way, flat.
+    /// Another value, and on how many servers it is.
     FlatOthers of FlatOther {
         1 value: LockValue,
         2 votes: u32,
@@ -84,17 +87,6 @@ lists! {
     /// How often each was locked.
     NumberLists of i64;
     FlatOtherLists of FlatOther;
-}
-
-/// [`LockValue`] with the fields of all its kinds. A string: 0; Redisson's hash: 1, with `bytes` for its mode; anything else: 2.
-pub(super) struct FlatValue {
-    kind: u32,
-    bytes: Bytes,
-    whole: bool,
-    fields: Vec<Bytes>,
-    counts: Vec<i64>,
-    has_mode: bool,
-    other: Option<Text>,
 }
 
 impl Cell for LockValue {
@@ -144,12 +136,6 @@ impl Column<LockValue> for FlatValues {
     fn rows(&self) -> usize {
         Column::<FlatValue>::rows(self)
     }
-}
-
-/// Another value, and on how many servers it is.
-pub(super) struct FlatOther {
-    value: LockValue,
-    votes: u32,
 }
 
 impl Cell for Vec<(LockValue, u32)> {

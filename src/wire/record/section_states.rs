@@ -2,23 +2,16 @@
 
 use std::sync::Arc;
 
-use super::columns::columns;
+use super::columns::flat_rows;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
 
-columns! {
-    /// The times and errors of sections, in the order in which they are in the snapshot.
-    SectionStates of SectionState {
+flat_rows! {
+    /// A section without its rows.
+    SectionStates of #[derive(Debug, Clone, PartialEq)] SectionState {
         1 taken_at: Option<Timestamp>,
         2 error: Option<Text>,
     }
-}
-
-/// A section without its rows.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct SectionState {
-    taken_at: Option<Timestamp>,
-    error: Option<Text>,
 }
 
 impl SectionState {

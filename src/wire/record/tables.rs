@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::cell::{Cell, Column, column, rows};
-use super::columns::{codes, columns, lists};
+use super::columns::{codes, columns, flat_rows, lists};
 use super::section_states::{SectionState, States};
 use super::strings::{Decoded, Strings};
 use crate::model::counted_waits::CountedWaits;
@@ -77,11 +77,6 @@ columns! {
         2 is_limited: bool,
         3 old: Option<u64>,
     }
-    /// What is locked for a row, flat.
-    FlatRules of FlatRule {
-        1 rule: Rule,
-        2 expression: Option<Text>,
-    }
     /// Pairs of task tables.
     TaskTableRows of TaskTables {
         1 table: u32,
@@ -154,14 +149,6 @@ columns! {
         6 owner: Owner,
         7 growth: Growth,
     }
-    /// Task tables with their rows.
-    FlatSets of FlatSet {
-        1 tables: TaskTables,
-        2 tasks: Vec<Schedule>,
-        3 executions: Vec<Execution>,
-        4 tasks_cut: bool,
-        5 running_cut: bool,
-    }
     LeaseTables of FlatTable<Lease> { 1 source: Source, 2 rows: Vec<Lease>, 3 is_cut: bool, }
     CountTables of FlatTable<StateCount> { 1 source: Source, 2 rows: Vec<StateCount>, 3 is_cut: bool, }
     ItemTables of FlatTable<Item> { 1 source: Source, 2 rows: Vec<Item>, 3 is_cut: bool, }
@@ -173,6 +160,22 @@ columns! {
     ContendedTables of FlatTable<CountedWaits> { 1 source: Source, 2 rows: Vec<CountedWaits>, 3 is_cut: bool, }
 }
 
+flat_rows! {
+    /// [`KeyRule`] with its text beside it.
+    FlatRules of FlatRule {
+        1 rule: Rule,
+        2 expression: Option<Text>,
+    }
+    /// [`TaskSet`] without the states of its sections.
+    FlatSets of FlatSet {
+        1 tables: TaskTables,
+        2 tasks: Vec<Schedule>,
+        3 executions: Vec<Execution>,
+        4 tasks_cut: bool,
+        5 running_cut: bool,
+    }
+}
+
 lists! {
     ScheduleLists of Schedule;
     ExecutionLists of Execution;
@@ -181,12 +184,6 @@ lists! {
     ItemLists of Item;
     RateLimitLists of RateLimit;
     GeneratorLists of IdGenerator;
-}
-
-/// [`KeyRule`] with its text beside it.
-pub(super) struct FlatRule {
-    rule: Rule,
-    expression: Option<Text>,
 }
 
 impl Cell for KeyRule {
@@ -246,15 +243,6 @@ impl Column<Option<(u32, u16)>> for Places {
     fn rows(&self) -> usize {
         Column::<Option<u32>>::rows(&self.page)
     }
-}
-
-/// [`TaskSet`] without the states of its sections.
-pub(super) struct FlatSet {
-    tables: TaskTables,
-    tasks: Vec<Schedule>,
-    executions: Vec<Execution>,
-    tasks_cut: bool,
-    running_cut: bool,
 }
 
 /// [`TableRows`] without the state of its section.

@@ -1,7 +1,7 @@
 //! Events as they were told.
 
 use super::cell::{Cell, Column};
-use super::columns::{codes, columns, lists};
+use super::columns::{codes, columns, flat_rows, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::BackendId;
 use crate::model::event::{self, Draft, Event, Kind, Length};
@@ -69,7 +69,10 @@ columns! {
         7 subject: Option<Subject>,
         8 length: Option<Length>,
     }
-    /// What an event is about, flat.
+}
+
+flat_rows! {
+    /// [`Subject`] with the fields of all its kinds; kind 0 is none.
     FlatSubjects of FlatSubject {
         1 kind: u32,
         2 pid: i32,
@@ -80,7 +83,7 @@ columns! {
         7 id: i64,
         8 section: Option<Text>,
     }
-    /// How long it lasted, flat.
+    /// [`Length`] and how sure it is; kind 0 is none.
     FlatLengths of FlatLength {
         1 kind: u32,
         2 seconds: f64,
@@ -89,18 +92,6 @@ columns! {
 
 lists! {
     EventLists of Event;
-}
-
-/// [`Subject`] with the fields of all its kinds; kind 0 is none.
-pub(super) struct FlatSubject {
-    kind: u32,
-    pid: i32,
-    start: Option<Timestamp>,
-    party: Party,
-    tag: LockTag,
-    table: u32,
-    id: i64,
-    section: Option<Text>,
 }
 
 /// An event whose text is fit for a screen, whoever made the file.
@@ -198,12 +189,6 @@ fn section(name: &str) -> Option<&'static str> {
         "adapters",
     ];
     NAMES.into_iter().find(|known| *known == name)
-}
-
-/// [`Length`] and how sure it is; kind 0 is none.
-pub(super) struct FlatLength {
-    kind: u32,
-    seconds: f64,
 }
 
 impl Cell for Option<Length> {
