@@ -19,6 +19,7 @@ pub mod page;
 pub mod pane;
 pub mod panes;
 pub mod place;
+pub mod print;
 pub mod related;
 pub mod screens;
 mod settings;
@@ -283,20 +284,8 @@ impl App {
     /// Which tables there are: without them there is no pane and no screen of them.
     #[must_use]
     pub fn has(&self) -> Has {
-        let Some(snapshot) = self.view.as_ref().and_then(|view| view.snapshot.as_ref()) else {
-            return Has::default();
-        };
-        let leases = self.view.as_ref().is_some_and(|view| !view.leases.rows.is_empty());
-        let systems = &snapshot.systems;
-        Has {
-            tasks: !snapshot.task_sets.is_empty(),
-            leases: leases || !systems.leases.is_empty() || !systems.redis.servers.is_empty(),
-            lease_seen: self.lease_seen,
-            queue: !systems.counts.is_empty(),
-            limits: !systems.limits.is_empty(),
-            generators: !systems.generators.is_empty(),
-            ..Has::installations(&snapshot.adapters)
-        }
+        let there = self.view.as_deref().map(Has::of).unwrap_or_default();
+        Has { lease_seen: self.lease_seen, ..there }
     }
 
     /// How the connection is, by the newest view even while the screen is held still.

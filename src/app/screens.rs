@@ -3,6 +3,7 @@
 
 use super::panes::Pane;
 use crate::model::adapter::{InstallationRows, PartRows};
+use crate::model::view::View;
 
 /// Which tables a database has, and with them which panes and screens there are.
 #[expect(clippy::struct_excessive_bools, reason = "each is a table of its own")]
@@ -33,6 +34,22 @@ pub struct Has {
 }
 
 impl Has {
+    /// What is there in this view.
+    #[must_use]
+    pub fn of(view: &View) -> Self {
+        let Some(snapshot) = view.snapshot.as_deref() else { return Self::default() };
+        let (systems, lease_seen) = (&snapshot.systems, !view.leases.rows.is_empty());
+        Self {
+            tasks: !snapshot.task_sets.is_empty(),
+            leases: lease_seen || !systems.leases.is_empty() || !systems.redis.servers.is_empty(),
+            lease_seen,
+            queue: !systems.counts.is_empty(),
+            limits: !systems.limits.is_empty(),
+            generators: !systems.generators.is_empty(),
+            ..Self::installations(&snapshot.adapters)
+        }
+    }
+
     /// What the job systems of others bring.
     #[must_use]
     pub fn installations(all: &[InstallationRows]) -> Self {

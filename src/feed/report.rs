@@ -27,7 +27,6 @@ use crate::model::wait_graph::Party;
 use crate::model::why::why;
 use crate::text::one_line;
 use crate::wire::report::{Column, Hole, Mark, Report, Why, Worst};
-use crate::wire::table;
 use tasks::Tasks;
 
 pub use log::add_log;
@@ -95,7 +94,10 @@ impl Reader {
     }
 }
 
-/// What the looks of some places have to say.
+/// Who waits for whom in a look, a line each.
+pub type Chains = fn(&View) -> Vec<String>;
+
+/// What the looks of some places have to say; of the worst `chains` says who waited for whom.
 ///
 /// # Errors
 /// When there is none of them, or none can be read.
@@ -103,6 +105,7 @@ pub fn of(
     recording: &mut Recording,
     places: Range<usize>,
     redaction: Option<Redaction>,
+    chains: Chains,
 ) -> Result<Report, NotThere> {
     let moments = recording.moments().get(places.clone()).unwrap_or_default().to_vec();
     let (first, last) = moments.first().zip(moments.last()).ok_or(NotThere::Nothing)?;
@@ -160,7 +163,7 @@ pub fn of(
     fill(&mut report.columns, &report.holes);
     let most = moments.iter().zip(places).max_by_key(|(moment, place)| (moment.waiting, *place));
     if let Some((moment, place)) = most {
-        look(&mut report, recording, (place, moment.waiting), redaction);
+        look(&mut report, recording, (place, moment.waiting), redaction, chains);
     }
     Ok(report)
 }
@@ -248,6 +251,7 @@ fn look(
     recording: &mut Recording,
     (place, waiting): (usize, u32),
     redaction: Redaction,
+    chains: Chains,
 ) {
     let Some(view) = view_of(recording, place, redaction) else { return };
     let Some(snapshot) = view.snapshot.as_deref() else { return };
@@ -263,7 +267,7 @@ fn look(
         report.worst = Some(Worst {
             at: snapshot.taken_at,
             waiting,
-            chain: table::chains(&view, None).unwrap_or_default(),
+            chain: chains(&view),
             findings: findings.map(line).collect(),
             why: in_words(&view),
         });

@@ -11,7 +11,7 @@ use super::{draw_ends, draw_line, layout, split_top};
 use crate::app::App;
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
-use crate::app::panes::{Fact, Pane, Total, stale};
+use crate::app::panes::{Fact, Pane, Total};
 
 /// Facts in a title that are shorter than this are shown whole or not at all.
 const SHORT: usize = 24;
@@ -124,12 +124,9 @@ fn draw_title(
 /// What the title of a pane says beside its name.
 fn facts(pane: Pane, app: &App) -> Vec<Fact> {
     let Some(context) = app.context() else { return Vec::new() };
-    let definition = pane.definition();
     let total = Total { rows: app.pane(pane).total, all_locks: app.all_locks };
-    let mut facts = (definition.facts)(&context, total);
+    let mut facts = pane.facts(&context, total);
     facts.extend(row_facts(app, pane));
-    let read = (definition.read)(&context);
-    facts.extend(read.error.map(|error| stale(&context, read.at, error)));
     facts
 }
 

@@ -8,6 +8,6 @@ pub mod lock_of;
 pub mod record;
 pub mod report;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 pub mod table;
 pub mod words;

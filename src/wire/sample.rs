@@ -61,7 +61,7 @@ fn lock(tag: LockTag, mode: LockMode, pid: Option<i32>, since: Option<i64>) -> L
     }
 }
 
-pub(super) fn view() -> View {
+pub(crate) fn view() -> View {
     let key = LockTag::new(LockType::Advisory)
         .with_database(5)
         .with_classid(0)

@@ -131,7 +131,7 @@ async fn a_snapshot_learns_before_it_looks() {
     );
     for text in [
         locktop::wire::json::to_string(&view).unwrap().unwrap(),
-        locktop::wire::table::render(&view, None).unwrap(),
+        locktop::app::print::render(&view, None).unwrap(),
     ] {
         assert!(text.contains("shard") && !text.contains('\u{1b}'), "{text}");
     }

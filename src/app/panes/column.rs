@@ -4,6 +4,7 @@ use super::cell::{Cell, Value};
 use super::row::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::line::Tone;
+use crate::text::Align;
 
 /// What the rows of a pane are, as its columns see them: borrowed from the view that is drawn.
 pub trait Rows: 'static {
@@ -41,6 +42,12 @@ pub struct Heading {
 }
 
 impl Heading {
+    /// At which edge its cells stand.
+    #[must_use]
+    pub fn align(&self) -> Align {
+        if self.right { Align::Right } else { Align::Left }
+    }
+
     /// The heading as it is over these rows; none where the column says nothing there.
     #[must_use]
     pub fn over(self, context: Option<&Context<'_>>) -> Option<Self> {

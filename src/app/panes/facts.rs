@@ -19,7 +19,7 @@ pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fa
     let age = context
         .age(taken)
         .map_or_else(|| "never read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
-    (format!("{age}: {}", crate::text::one_line_prefix(error, 90)), Tone::Past)
+    (format!("{age}: {}", crate::text::one_line_prefix(error, 500)), Tone::Past)
 }
 
 /// How old the rows of each table are that could not be read.

@@ -13,6 +13,7 @@ mod definition;
 mod episodes;
 pub mod events;
 mod facts;
+mod fit;
 mod forest;
 pub(super) mod generators;
 mod installations;
@@ -32,10 +33,13 @@ pub mod tasks;
 mod waits;
 mod words;
 
+use super::context::Context;
+
 pub use cell::{Cell, Value};
 pub use column::{Column, Columns, Heading, Rows, Table};
 pub use definition::{Basis, Definition, Read, Total, Wanted};
 pub use facts::{Fact, stale};
+pub use fit::fitted;
 pub use row::{Owner, Row, RowId};
 
 /// From one list: the names of the panes, the value behind each, and a map that has something for each.
@@ -130,6 +134,15 @@ impl Pane {
     #[must_use]
     pub fn title(self) -> &'static str {
         self.definition().title
+    }
+
+    /// What its title says beside its name; how old its rows are and why, where they could not be read anew.
+    #[must_use]
+    pub fn facts(self, context: &Context<'_>, total: Total) -> Vec<Fact> {
+        let mut facts = (self.definition().facts)(context, total);
+        let read = (self.definition().read)(context);
+        facts.extend(read.error.map(|error| stale(context, read.at, error)));
+        facts
     }
 
     /// Its columns, whatever its rows are.

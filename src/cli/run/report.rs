@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use super::super::recording::{Redact, ReportArgs, ReportFormat};
 use super::Failure;
 use super::replay::{open, range, zone};
+use crate::app::print::chains;
 use crate::feed::history::NotThere;
 use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
@@ -28,7 +29,7 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
         let help = "cut FILE --redact names -o OTHER, and make the report of that";
         return Err(Failure::Other(format!("names are taken out of looks, not of a report: locktop {help}")));
     }
-    let mut report = report::of(&mut recording, places.clone(), redaction).map_err(failure)?;
+    let mut report = report::of(&mut recording, places.clone(), redaction, chains).map_err(failure)?;
     if !wanted.log.is_empty() {
         if report.redaction == "names" {
             let why = "names were taken out of this recording, and the log would have them";

@@ -6,6 +6,7 @@ use super::super::args::{SnapshotArgs, SnapshotFormat};
 use super::super::session;
 use super::super::settings::Settings;
 use super::{Failure, look, say, watch};
+use crate::app::print;
 use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
 use crate::pg::poll::OpenError;
@@ -43,7 +44,7 @@ pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<
 /// The table in so many columns and in the terminal's characters; in UTF-8 where it goes elsewhere.
 fn table(settings: &Settings, view: &View, columns: Option<usize>) -> Option<String> {
     let env = |name: &str| std::env::var(name).ok();
-    let table = wire::table::render(view, columns)?;
+    let table = print::render(view, columns)?;
     if settings.ascii || (io::stdout().is_terminal() && look::is_ascii(settings, &env)) {
         return Some(table.lines().map(text::ascii).collect::<Vec<_>>().join("\n"));
     }

@@ -3,23 +3,15 @@
 use crate::text::{Align, fit_pad, width};
 
 /// No column is wider than this, except the last.
-pub(super) const WIDEST: usize = 48;
+const WIDEST: usize = 48;
 
 /// Lays `rows` out under `heads`; the last column has no end. Cells must be one line each.
-pub(super) fn laid_out<R: AsRef<[String]>>(heads: &[(&str, Align)], rows: &[R]) -> Vec<String> {
-    laid_out_within(heads, rows, |_| WIDEST)
-}
-
-/// The same with no column wider than that, except the last; by the heading.
-pub(super) fn laid_out_within<R: AsRef<[String]>>(
-    heads: &[(&str, Align)],
-    rows: &[R],
-    widest: impl Fn(&str) -> usize,
-) -> Vec<String> {
+#[must_use]
+pub fn laid_out<R: AsRef<[String]>>(heads: &[(&str, Align)], rows: &[R]) -> Vec<String> {
     let mut widths: Vec<usize> = heads.iter().map(|(head, _)| width(head)).collect();
     for row in rows {
-        for ((columns, (head, _)), cell) in widths.iter_mut().zip(heads).zip(row.as_ref()) {
-            *columns = (*columns).max(width(cell)).min(widest(head));
+        for (columns, cell) in widths.iter_mut().zip(row.as_ref()) {
+            *columns = (*columns).max(width(cell)).min(WIDEST);
         }
     }
     let line = |cells: &[&str]| {

@@ -1,24 +1,17 @@
-//! The snapshot for people: plain text, widths by content.
+//! Text for people: widths by content. Of a snapshot this has what stands above its tables; those are the panes
+//! (`app::print`).
 
 mod adapters;
-mod advisory;
 mod columns;
-mod forest;
-mod leases;
-mod others;
-mod queue;
 pub mod recovery;
-mod tasks;
 
 pub use adapters::adapters;
+pub use columns::laid_out;
 
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::snapshot::Snapshot;
-use crate::model::systems::TableRows;
 use crate::model::view::View;
-use crate::text::{count, fit, one_line};
-use crate::wire::gids::Gids;
-use crate::wire::words::Words;
+use crate::text::{count, one_line};
 
 /// Findings that are listed.
 const FINDINGS: usize = 20;
@@ -26,62 +19,25 @@ const FINDINGS: usize = 20;
 /// What goes on from the line before is set in so far.
 const INDENT: &str = "      ";
 
-/// Header, findings, the blocking forest, the advisory locks, the tasks, the leases, the work queue, and job systems of others; none before the first snapshot. Where a
-/// `width` is given, in columns, what is said is broken between words, rows are cut, and statements to copy are left as they are.
+/// Header, what could not be read, and findings with the statements that help; none before the first snapshot.
 #[must_use]
-pub fn render(view: &View, width: Option<usize>) -> Option<String> {
+pub fn head(view: &View) -> Option<Vec<String>> {
     let snapshot = view.snapshot.as_deref()?;
-    let words = Words::of(snapshot, &view.index, &view.lock_names);
-    let gids = Gids::of(snapshot, &view.index);
-    let mut said = vec![header(view, snapshot)];
-    said.extend(sections(snapshot));
-    said.extend(findings(view));
-    let mut out: String = said.iter().map(|line| whole(line, width)).collect();
-    let mut lines = Vec::new();
-    if snapshot.locks.error.is_none() {
-        lines.push(String::new());
-        lines.extend(forest::lines(view, snapshot, &words, &gids, width));
-        lines.push(String::new());
-        lines.extend(advisory::lines(view, snapshot, &words));
-    }
-    lines.extend(tasks::lines(view, snapshot));
-    lines.extend(leases::lines(view, snapshot));
-    lines.extend(queue::lines(view, snapshot));
-    let limits = unread("Rate limits", &snapshot.systems.limits);
-    lines.extend(limits.into_iter().chain(unread("Id generators", &snapshot.systems.generators)));
-    lines.extend(others::lines(view, snapshot));
-    for line in lines {
-        match width {
-            // The grant that would help stands at its end.
-            Some(width) if !line.contains(NOT_READABLE) => {
-                out.push_str(fit(&line, width).trim_end());
-                out.push('\n');
-            }
-            width => out.push_str(&whole(line.trim_end(), width)),
-        }
-    }
-    Some(out)
-}
-
-/// Who waits for whom, without what else there is; none where that is not known.
-#[must_use]
-pub fn chains(view: &View, width: Option<usize>) -> Option<Vec<String>> {
-    let snapshot = view.snapshot.as_deref().filter(|snapshot| snapshot.locks.error.is_none())?;
-    let words = Words::of(snapshot, &view.index, &view.lock_names);
-    let gids = Gids::of(snapshot, &view.index);
-    Some(forest::lines(view, snapshot, &words, &gids, width))
+    let lines = [header(view, snapshot)].into_iter().chain(sections(snapshot)).chain(findings(view));
+    Some(lines.collect())
 }
 
 /// A sentence in as many lines as it needs; a statement to copy, which is set in, on the one it is on.
-fn whole(line: &str, width: Option<usize>) -> String {
+#[must_use]
+pub fn broken(line: &str, width: Option<usize>) -> String {
     match width {
         Some(width) if !line.starts_with(INDENT) => {
             let lines = crate::text::lines(line, width.saturating_sub(INDENT.len()).max(1));
             // What separates two parts has nothing to separate at the end of a line.
             let lines: Vec<&str> = lines.iter().map(|line| line.trim_end_matches(" ·")).collect();
-            lines.join(&format!("\n{INDENT}")) + "\n"
+            lines.join(&format!("\n{INDENT}"))
         }
-        _ => format!("{line}\n"),
+        _ => line.to_owned(),
     }
 }
 
@@ -121,18 +77,9 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// Between what could not be read and why.
-const NOT_READABLE: &str = ": not readable (";
-
-/// `Tasks: not readable (permission denied for table …)`: what may not be seen is not said to be empty.
+/// `Sessions: not readable (permission denied …)`: what may not be seen is not said to be empty.
 fn not_readable(what: &str, error: &str) -> String {
-    format!("{what}{NOT_READABLE}{})", one_line(error))
-}
-
-/// A line for each table that could not be read.
-fn unread<T>(what: &str, tables: &[TableRows<T>]) -> Vec<String> {
-    let errors = tables.iter().filter_map(|table| table.section.error.as_ref());
-    errors.map(|error| not_readable(what, error)).collect()
+    format!("{what}: not readable ({})", one_line(error))
 }
 
 fn findings(view: &View) -> Vec<String> {
@@ -175,10 +122,8 @@ fn remedy(finding: &Finding) -> Option<String> {
 }
 
 /// The line that stands for what a list leaves out.
-fn more(there_are: usize, shown: usize, what: &str) -> Option<String> {
+#[must_use]
+pub fn more(there_are: usize, shown: usize, what: &str) -> Option<String> {
     let left_out = there_are.checked_sub(shown).filter(|left_out| *left_out > 0)?;
     Some(format!("… and {} more {what} (--format json has all)", count(left_out as u64)))
 }
-
-#[cfg(test)]
-mod tests;

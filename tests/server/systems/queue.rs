@@ -190,7 +190,7 @@ async fn the_json_and_the_table_say_how_deep_it_is() {
     assert_eq!((&item["state"], &item["worker_id"]), (&json!("running"), &json!("worker-1")));
     assert_eq!(json["sections"]["queue"]["error"], json!(null));
     let table = stage.table();
-    assert!(table.contains("Work queue: 3 pending · 1 processing · 1 completed · 1 failed"), "{table}");
+    assert!(table.contains("Queue: 3 pending · 1 processing · 1 failed · oldest "), "{table}");
 }
 
 #[tokio::test]

@@ -286,7 +286,10 @@ async fn nulls_and_wide_names_are_values() {
         assert!(screen.contains("宽宽") && screen.contains("task 1"), "{screen}");
     }
     let table = stage.table();
-    assert!(table.contains("Tasks: 3") && !table.contains('\u{1b}'), "{table}");
+    assert!(
+        table.contains("\nTasks: ") && table.contains("  task 1  ") && !table.contains('\u{1b}'),
+        "{table}"
+    );
 }
 
 #[tokio::test]

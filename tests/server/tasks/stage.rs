@@ -156,7 +156,7 @@ impl Stage {
     }
 
     pub(crate) fn table(&self) -> String {
-        wire::table::render(&self.view, None).unwrap()
+        locktop::app::print::render(&self.view, None).unwrap()
     }
 
     /// The Tasks screen.

@@ -12,16 +12,17 @@ fn the_whole_table() {
 PostgreSQL 17.2 primary · 3 waiting · 4/100 connections · app@db.example.com:5432 as monitor · 2023-11-14 22:15:00 UTC
 CRIT  prepared transaction 'order 7' blocks 1
 
-PID                 BLOCKS  FREES   WAIT  STATE / WAITS FOR                                WHO            XACT  QUERY
-1                        2      1         idle in transaction                              app@web␛[31m  1m30s  SELECT pg_advisory_lock(72707369)
-├ 2                                1m00s  Exclusive on \"Prisma Migrate\"                    app@web␛[31m  1m30s  SELECT 1 ;
-└ 3                                  50s  Exclusive on \"Prisma Migrate\" (+1 more blocker)  app@web␛[31m  1m30s  SELECT 2
-prepared 'order 7'       1      1         prepared transaction
-└ 4                                  40s  AccessShare on accounts                          app@web␛[31m  1m30s  TABLE accounts
+Chains: 2 roots · 3 blocked
+PID       BLOCKS  FREES   WAIT  STATE / WAITS FOR               WHO              XACT  QUERY
+1              2      1         idle in transaction 1m10s       app@web␛[31m  1m30s w  SELECT pg_advisory_lock(72707369)
+├ 2                      1m00s  Exclusive on Prisma Migrate     app@web␛[31m  1m30s w  SELECT 1 ;
+└ 3                        50s  Exclusive on Prisma Migrate +1  app@web␛[31m  1m30s w  SELECT 2
+prepared       1      1         prepared 1m35s 'order 7'        app                    ROLLBACK PREPARED 'order 7'
+└ 4                        40s  AccessShare on accounts         app@web␛[31m  1m30s w  TABLE accounts
 
-Advisory locks: 1 held
-     KEY  NAME            MODE       PID  WAITING  WHO
-72707369  Prisma Migrate  exclusive    1        2  app@web␛[31m
+Advisory: 1 held · 2 waiting
+NAME            MODE       PID  OWNER         WAITERS  KEY       STATE
+Prisma Migrate  Exclusive  1    app@web␛[31m        2  72707369  idle in transaction 1m10s
 ";
     let text = rendered(None);
     assert_eq!(text, expected, "\n{text}");
@@ -40,7 +41,8 @@ fn lines_are_cut_to_the_width() {
     // A statement to copy is on one line.
     let is_statement = |line: &str| line.contains("ROLLBACK PREPARED") || line.contains("SELECT pg_");
     assert!(narrow.lines().all(|line| width(line) <= 60 || is_statement(line)), "{narrow}");
-    assert!(narrow.lines().any(|line| line.ends_with('…')));
+    let incident = render(&crate::sample::incident(0.0).view(), Some(60)).unwrap();
+    assert!(incident.lines().any(|line| line.contains('…')), "{incident}");
     // What is said is said whole: its words are those of the widest, whatever the lines.
     let words = |text: &str| {
         let words = text.split_whitespace().filter(|word| *word != "·");
@@ -54,11 +56,11 @@ fn lines_are_cut_to_the_width() {
 #[test]
 fn tasks_are_listed_where_there_are_any() {
     let text = render(&crate::sample::jobs(0.0).view(), Some(100)).unwrap();
-    let at = text.find("Tasks: 9 · 1 orphan · 1 slow · 2 overdue").unwrap();
+    let at = text.find("Tasks: 1 running · 1 orphan · 1 slow · 2 overdue").unwrap();
     let lines: Vec<&str> = text[at..].lines().collect();
     assert!(lines[1].starts_with("STATE"), "{text}");
     assert!(lines[2].starts_with("orphan    报表生成任务"), "{text}");
-    assert!(lines.iter().any(|line| line.starts_with("idle") && line.ends_with("in 4m10s")), "{text}");
+    assert!(lines.iter().any(|line| line.starts_with("idle") && line.contains("  in 4m10s")), "{text}");
     let none = render(&sample::view(), None).unwrap();
     assert!(!none.contains("Tasks"), "{none}");
 }
@@ -86,14 +88,14 @@ fn a_table_that_may_not_be_read_is_one_line() {
     snapshot.systems = std::sync::Arc::new(systems);
     let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
     for (line, reason) in [
-        (format!("Tasks: not readable ({error})"), error),
-        ("Leases: not readable (no lease for you)".to_owned(), "no lease for you"),
-        ("Work queue: not readable (no queue for you)".to_owned(), "no queue for you"),
+        (format!("Tasks: never read: {error}"), error),
+        ("Leases: never read: no lease for you".to_owned(), "no lease for you"),
+        ("Queue: never read: no queue for you".to_owned(), "no queue for you"),
     ] {
-        assert_eq!(text.lines().filter(|one| **one == line).count(), 1, "{line} in {text}");
+        assert_eq!(text.lines().filter(|one| one.starts_with(&line)).count(), 1, "{line} in {text}");
         assert_eq!(text.matches(reason).count(), 1, "{reason} in {text}");
     }
-    for words in ["No scheduled tasks", "No leases", "pending"] {
+    for words in ["no task", "no lease is", "pending"] {
         assert!(!text.contains(words), "{words} in {text}");
     }
 }
@@ -104,7 +106,7 @@ fn without_locks_nothing_is_said_about_who_waits() {
     snapshot.locks = crate::model::snapshot::Section::default().stale("permission denied".into());
     let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
     assert!(text.contains("Locks: not readable (permission denied)"), "{text}");
-    assert!(!text.contains("Nobody waits") && !text.contains("No advisory lock"), "{text}");
+    assert!(!text.contains("Chains") && !text.contains("Advisory"), "{text}");
 }
 
 /// Whoever reads it in a ticket wants to act, and not to count lines.
@@ -117,7 +119,7 @@ fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
     assert!(text.contains("\n      in app: ROLLBACK PREPARED 'order-17'\n"), "{text}");
     assert!(text.contains("deploy@ci") && text.contains("ALTER T"), "names and queries have room: {text}");
     assert!(text.contains("  └ queue 16 "), "{text}");
-    assert!(!text.contains("DATABASE"), "there is one: {text}");
+    assert!(!text.contains("  DB  "), "there is one: {text}");
 }
 
 /// A key in two databases is two locks.
@@ -136,11 +138,11 @@ fn advisory_locks_of_several_databases_say_which_they_are_of() {
     names.databases.insert(77, "billing".into());
     snapshot.names = std::sync::Arc::new(names);
     let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
-    let at = text.find("Advisory locks: ").unwrap();
+    let at = text.find("Advisory: ").unwrap();
     let lines: Vec<&str> = text[at..].lines().collect();
-    assert!(lines[1].ends_with("DATABASE"), "{text}");
-    assert_eq!(lines.iter().filter(|line| line.ends_with(" billing")).count(), 1, "{text}");
-    assert!(lines[2..].iter().any(|line| line.ends_with(" app")), "{text}");
+    assert!(lines[1].contains("  DB  "), "{text}");
+    assert_eq!(lines.iter().filter(|line| line.contains("  billing")).count(), 1, "{text}");
+    assert!(lines[2..].iter().any(|line| line.contains("  app ")), "{text}");
 }
 
 /// What may be an orphan soon says so, as on the screen.
@@ -151,7 +153,7 @@ fn a_task_that_will_be_an_orphan_says_when() {
     let row = tasks.rows.iter_mut().find(|row| row.execution.is_some()).unwrap();
     row.orphan_in = Some(8.0);
     let text = render(&view, None).unwrap();
-    assert_eq!(text.matches("  orphan in 8.0s").count(), 1, "{text}");
+    assert_eq!(text.matches("  orphan 8.0s").count(), 1, "{text}");
 }
 
 /// Two schemas may have a task of one name each.

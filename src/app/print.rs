@@ -1,0 +1,149 @@
+//! The panes in print: what `locktop snapshot` writes for people, and the chains of a report.
+
+use chrono::{Offset as _, Utc};
+
+use super::context::Context;
+use super::index::ViewIndex;
+use super::line::Tone;
+use super::panes::{Heading, Pane, Row, Total, Wanted, fitted};
+use super::screens::Has;
+use crate::model::view::View;
+use crate::model::zone::Zone;
+use crate::text::{Align, fit};
+use crate::wire::table::{broken, head, laid_out, more};
+
+/// What is printed, and how many rows of each.
+const PRINTED: [(Pane, usize); 11] = [
+    (Pane::Chains, CHAINS),
+    (Pane::Advisory, 50),
+    (Pane::Tasks, 50),
+    (Pane::Jobs, 30),
+    (Pane::Leases, 50),
+    (Pane::OtherLeases, 30),
+    (Pane::Queue, 50),
+    (Pane::JobQueues, 30),
+    (Pane::Workers, 30),
+    (Pane::Limits, 10),
+    (Pane::Generators, 10),
+];
+
+/// Lines of the forest that are printed.
+const CHAINS: usize = 200;
+
+/// Where lines may have any length, no column is wider than this, except the one that takes what is left.
+const WIDEST: u16 = 48;
+/// How wide that one is.
+const LONGEST: u16 = 200;
+
+/// A line of print.
+#[derive(Debug)]
+enum Printed {
+    /// A sentence: it is broken where it is too long.
+    Said(String),
+    /// A row: it is cut.
+    Row(String),
+}
+
+/// Header, findings, and the panes that there are; none before the first snapshot. Where a `width` is given, in columns, what is said is
+/// broken between words, rows are cut, and statements to copy are left as they are.
+#[must_use]
+pub fn render(view: &View, width: Option<usize>) -> Option<String> {
+    let said = head(view)?.into_iter().map(Printed::Said);
+    let lines = said.chain(panes(view, width)).map(|line| match (line, width) {
+        (Printed::Row(row), Some(width)) => fit(row.trim_end(), width).into_owned(),
+        (Printed::Row(row), None) => row.trim_end().to_owned(),
+        (Printed::Said(line), width) => broken(line.trim_end(), width),
+    });
+    Some(lines.map(|line| line + "\n").collect())
+}
+
+fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
+    let index = ViewIndex::of(view);
+    let Some(context) = context(view, &index) else { return Vec::new() };
+    let has = Has::of(view);
+    // Of locks that could not be read nobody can say that there are none.
+    let is_known =
+        |pane: Pane| context.snapshot.locks.error.is_none() || !matches!(pane, Pane::Chains | Pane::Advisory);
+    let there = PRINTED.into_iter().filter(|(pane, _)| (pane.definition().is_there)(has) && is_known(*pane));
+    there.flat_map(|(pane, most)| section(&context, pane, most, width)).collect()
+}
+
+/// Who waits for whom, headings first; nothing where nobody does.
+#[must_use]
+pub fn chains(view: &View) -> Vec<String> {
+    let index = ViewIndex::of(view);
+    context(view, &index).map_or_else(Vec::new, |context| {
+        let rows = rows(&context, Pane::Chains);
+        let lines = table(&context, Pane::Chains, rows.get(..CHAINS).unwrap_or(&rows), None);
+        lines.into_iter().chain(more(rows.len(), CHAINS, "rows")).collect()
+    })
+}
+
+fn context<'a>(view: &'a View, index: &'a ViewIndex) -> Option<Context<'a>> {
+    let snapshot = view.snapshot.as_deref()?;
+    Some(Context { view, snapshot, index, names: &view.lock_names, zone: Zone::Fixed(Utc.fix()) })
+}
+
+fn rows(context: &Context<'_>, pane: Pane) -> Vec<Row> {
+    let definition = pane.definition();
+    let mut rows = (definition.rows)(context, Wanted { all_locks: false, folded: true });
+    (definition.order)(context, &mut rows);
+    rows
+}
+
+/// `Tasks: 1 running · 1 orphan`, and its rows below.
+fn section(context: &Context<'_>, pane: Pane, most: usize, width: Option<usize>) -> Vec<Printed> {
+    let rows = rows(context, pane);
+    let facts = pane.facts(context, Total { rows: rows.len(), all_locks: false });
+    let says =
+        |(text, tone): &(String, Tone)| (!rows.is_empty() || *tone == Tone::Past).then(|| text.clone());
+    let mut facts: Vec<String> = facts.iter().filter_map(says).collect();
+    if rows.is_empty() && facts.is_empty() {
+        facts.push(pane.definition().empty.to_owned());
+    }
+    let mut lines =
+        vec![Printed::Said(String::new()), Printed::Said(format!("{}: {}", pane.title(), facts.join(" · ")))];
+    if let Some(above) = pane.definition().above.filter(|_| !rows.is_empty()) {
+        lines.push(Printed::Said(above(context).plain()));
+    }
+    let shown = rows.get(..most).unwrap_or(&rows);
+    lines.extend(table(context, pane, shown, width).into_iter().map(Printed::Row));
+    lines.extend(more(rows.len(), most, "rows").map(Printed::Said));
+    lines
+}
+
+/// Headings and rows; nothing where there are no rows.
+fn table(context: &Context<'_>, pane: Pane, rows: &[Row], width: Option<usize>) -> Vec<String> {
+    let table = pane.table();
+    let cell = |heading: &Heading, row: &Row, room: u16| {
+        let at = table.position(heading.name)?;
+        let text = table.cell(context, *row, at, room).text;
+        (text != "-").then(|| fit(&text, room.into()).into_owned())
+    };
+    let headings = table.headings().into_iter().filter_map(|heading| heading.over(Some(context)));
+    // A column that says nothing of any row has no room.
+    let columns =
+        headings.filter(|heading| rows.iter().any(|row| cell(heading, row, WIDEST).is_some())).collect();
+    let columns = widths(pane, columns, width);
+    let heads: Vec<(&str, Align)> =
+        columns.iter().map(|(heading, _)| (heading.title, heading.align())).collect();
+    let line = |row: &Row| -> Vec<String> {
+        columns.iter().map(|(heading, room)| cell(heading, row, *room).unwrap_or_default()).collect()
+    };
+    let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
+    if lines.is_empty() { Vec::new() } else { laid_out(&heads, &lines) }
+}
+
+fn widths(pane: Pane, columns: Vec<Heading>, width: Option<usize>) -> Vec<(Heading, u16)> {
+    let Some(width) = width else {
+        let any =
+            |heading: Heading| (heading, if heading.max == 0 { LONGEST } else { WIDEST.max(heading.max) });
+        return columns.into_iter().map(any).collect();
+    };
+    // Between two columns there are two here.
+    let between = columns.len().saturating_sub(1);
+    fitted(pane, columns, 0, u16::try_from(width.saturating_sub(between)).unwrap_or(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests;
