@@ -47,6 +47,8 @@ pub struct PaneState {
     chosen: bool,
     /// What the user had selected and is gone; nothing was selected since.
     lost: Option<RowId>,
+    /// What something was done to just now.
+    done: Option<RowId>,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
@@ -69,12 +71,13 @@ impl PaneState {
             touched: false,
             chosen: false,
             lost: None,
+            done: None,
             basis: None,
         }
     }
 
-    /// Fills in the rows of a new view. Selection and marks stay on what they are about.
-    pub fn rebuild(&mut self, all_locks: bool, context: &Context<'_>) {
+    /// Fills in the rows of a new view. Selection and marks stay on what they are about. `page` is how many rows are seen at a time.
+    pub fn rebuild(&mut self, all_locks: bool, page: usize, context: &Context<'_>) {
         if self.is_unchanged(all_locks, context) {
             return;
         }
@@ -86,7 +89,7 @@ impl PaneState {
         }
         self.order(context, &mut rows);
         self.rows = rows;
-        self.find_selected(context);
+        self.find_selected(page, context);
         self.drop_gone_marks(all_locks, context);
     }
 
@@ -176,7 +179,7 @@ impl PaneState {
         hits.filter_map(|at| self.id_at(context, at))
     }
 
-    fn find_selected(&mut self, context: &Context<'_>) {
+    fn find_selected(&mut self, page: usize, context: &Context<'_>) {
         let Some(selected) = self.selected else {
             if !self.touched && !self.rows.is_empty() {
                 self.select(context, self.first_hit(0));
@@ -189,7 +192,7 @@ impl PaneState {
         }
         match (0..self.rows.len()).find(|at| self.id_at(context, *at) == Some(selected)) {
             // Nobody asked for it, and what is on top would scroll out of sight with it.
-            Some(_) if !self.chosen => (self.selected, self.cursor) = (None, 0),
+            Some(at) if !self.chosen && at >= page => (self.selected, self.cursor) = (None, 0),
             Some(at) => self.cursor = at,
             // Gone: better nothing selected than a stranger under the cursor.
             None => self.lose_selected(),
@@ -206,12 +209,18 @@ impl PaneState {
         self.lost.is_some() && self.selected.is_none()
     }
 
-    /// What was asked for is done. Where the row goes to another place by it, as a recovered task does, the view does not follow:
-    /// what is worst and stands on top is what comes next. Nor does a key mean that row any more.
+    /// What was asked for is done. Where the row goes out of sight by it, as a recovered task may, the view does not follow: what is
+    /// worst and stands on top is what comes next.
     pub fn done_with(&mut self, rows: &[RowId]) {
-        if self.selected.or(self.lost).is_some_and(|row| rows.contains(&row)) {
-            (self.chosen, self.lost) = (false, None);
+        if let Some(row) = self.selected.or(self.lost).filter(|row| rows.contains(row)) {
+            (self.chosen, self.lost, self.done) = (false, None, Some(row));
         }
+    }
+
+    /// What is selected is what something was done to just now, and nobody has selected it since.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.done.is_some() && self.done == self.selected
     }
 
     /// Other rows are asked for: what was selected by itself among the ones before is not meant, and the first is selected anew.
@@ -221,10 +230,11 @@ impl PaneState {
         }
     }
 
-    /// The table is looked at anew. What is selected further down than so many rows is let go, and has to be built again then; what
-    /// is marked is meant.
+    /// The table is looked at anew. What is selected further down than so many rows is let go, and what nobody chose wherever it is not
+    /// the first any more; the pane has to be built again then. What is marked is meant.
     pub fn begin_at_the_top(&mut self, rows: usize) -> bool {
-        let is_below = self.cursor >= rows && self.marks.is_empty();
+        let most = if self.chosen { rows } else { 1 };
+        let is_below = self.cursor >= most && self.marks.is_empty();
         if is_below {
             (self.chosen, self.basis) = (false, None);
             self.begin_anew();
@@ -244,6 +254,7 @@ impl PaneState {
         self.touched = self.touched || self.selected.is_some();
         self.chosen = self.chosen || self.selected.is_some();
         self.lost = self.lost.filter(|_| self.selected.is_none());
+        self.done = None;
     }
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.

@@ -31,11 +31,14 @@ fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
     assert_eq!(notice(&app), "");
 }
 
-/// A recovered task goes down to the idle ones: whoever is on call wants the next orphan, not that one.
+/// A recovered task goes down to the idle ones: whoever is on call wants the next orphan, not to be led away from it.
 #[test]
-fn the_view_does_not_follow_what_is_done_with() {
-    for (outcome, selected) in [(Outcome::Done, false), (Outcome::Changed, true)] {
+fn the_view_does_not_follow_what_is_done_with_out_of_sight() {
+    for (outcome, page, selected) in
+        [(Outcome::Done, 1, false), (Outcome::Done, 20, true), (Outcome::Changed, 1, true)]
+    {
         let mut app = app(sample::jobs(0.0));
+        app.page_rows = page;
         drive(&mut app, "4g");
         let orphan = app.pane(Pane::Tasks).selected;
         slowly(&mut app, "Ey");
@@ -51,6 +54,29 @@ fn the_view_does_not_follow_what_is_done_with() {
         // It is known what became of it: nobody means it by the next key.
         assert!(!tasks.has_lost_selection());
     }
+}
+
+/// The cursor stays on what was done with while it is in sight; there is no more to do to it by that key, which means the next one.
+#[test]
+fn the_same_key_goes_on_to_the_next_where_there_is_no_more_to_do() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4g");
+    let orphan = app.pane(Pane::Tasks).selected;
+    slowly(&mut app, "Ey");
+    let results = vec![result("nightly", Outcome::Done, "")];
+    let report = Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+    app.update(Message::Reported(Arc::new(report)));
+    let mut later = sample::jobs(1.0);
+    later.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+    arrive(&mut app, later.view());
+    assert_eq!(app.pane(Pane::Tasks).selected, orphan);
+    // The finding is about another one: nothing is left behind of this.
+    drive(&mut app, "R");
+    assert_ne!(app.pane(Pane::Tasks).selected, orphan);
+    assert!(!app.dialog.as_ref().unwrap().order.by_name);
+    // A key that does something to it is about it.
+    drive(&mut app, "<esc>g");
+    assert!(!app.pane(Pane::Tasks).is_done());
 }
 
 #[test]

@@ -124,6 +124,8 @@ fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
         drive(&mut app, keys);
         let first = app.pane(Pane::Tasks).selected;
         assert!(first.is_some(), "the first row is selected by itself");
+        // How many rows are in sight.
+        app.page_rows = if keys == "4" { 1 } else { 20 };
         arrive(&mut app, sample::jobs(1.0).view());
         let pane = app.pane(Pane::Tasks);
         if keys == "4" {
@@ -136,6 +138,24 @@ fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
             assert!(pane.cursor > 0);
         }
     }
+}
+
+/// While it is in sight the cursor stays on its row; whoever comes to the screen anew begins with the worst.
+#[test]
+fn a_row_that_nobody_chose_keeps_the_cursor_in_sight() {
+    let mut earlier = sample::jobs(0.0);
+    earlier.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+    let mut app = app(earlier);
+    drive(&mut app, "4");
+    let first = app.pane(Pane::Tasks).selected;
+    app.page_rows = 20;
+    arrive(&mut app, sample::jobs(1.0).view());
+    assert_eq!(app.pane(Pane::Tasks).selected, first);
+    assert!(app.pane(Pane::Tasks).cursor > 0);
+    drive(&mut app, "14");
+    let pane = app.pane(Pane::Tasks);
+    assert_eq!((pane.selected == first, pane.cursor), (false, 0));
+    assert!(pane.selected.is_some());
 }
 
 #[test]

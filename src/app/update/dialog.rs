@@ -46,7 +46,10 @@ impl App {
     /// A key that acts was pressed on a screen: it is about the marked rows that are shown, else about the selected one.
     pub(super) fn ask_here(&mut self, command: CommandId) -> Update {
         let pane = self.focus;
-        let rows = self.chosen(pane);
+        let mut rows = self.chosen(pane);
+        if self.is_done_with(command, &rows) {
+            rows.clear();
+        }
         let shown = self.shown_marks(pane);
         let hidden = self.pane(pane).marks.len().saturating_sub(shown);
         match (rows.is_empty(), hidden) {
@@ -54,6 +57,16 @@ impl App {
             (true, _) => self.say("the filter hides every marked row; Esc clears it"),
             (false, _) => self.ask(command, pane, rows, hidden),
         }
+    }
+
+    /// The row is the one that something was done to just now, and there is no more to do to it by this key.
+    fn is_done_with(&self, command: CommandId, rows: &[RowId]) -> bool {
+        let state = self.pane(self.focus);
+        let Some((view, row)) = self.view.as_deref().zip(rows.first()) else { return false };
+        let look = PlanContext { view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
+        state.marks.is_empty()
+            && state.is_done()
+            && !(command.definition().applies)(&look, subject::selected(*row))
     }
 
     /// Nothing is selected: the key is about the first finding that names it, as the header shows it.

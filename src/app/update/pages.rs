@@ -183,7 +183,7 @@ impl App {
         let Some(column) = headings.iter().find(|column| column.name == name) else {
             return Update::none();
         };
-        let all_locks = self.all_locks;
+        let (all_locks, page) = (self.all_locks, self.page_rows.max(1));
         self.with_pane(pane, |state, context| {
             let descending = match state.sort {
                 Some(sort) if sort.column == column.name => !sort.descending,
@@ -191,7 +191,7 @@ impl App {
             };
             state.keep_selected();
             state.sort = Some(Sort { column: column.name, descending });
-            state.rebuild(all_locks, context);
+            state.rebuild(all_locks, page, context);
         });
         Update::redraw()
     }
