@@ -1,7 +1,7 @@
 //! What changed between two snapshots, as events. Every snapshot passes here, also those that nobody draws.
 //!
-//! The first snapshot shows what has been going on already. Its waits and roots are events, since the server says when
-//! each began; of the rest only what changes from then on is one. Each part looks at its rows once and keeps what it needs in
+//! The first snapshot shows what has been going on already. Its waits are events, since the server says when each began, though not
+//! behind whom, and its roots are, as they are then; of the rest only what changes from then on is one. Each part looks at its rows once and keeps what it needs in
 //! maps: time and memory are linear in what a snapshot has of waits, tasks, leases and items.
 
 mod cycles;
@@ -60,6 +60,11 @@ impl<'a> Change<'a> {
 
     fn now(&self) -> Timestamp {
         self.after.snapshot.taken_at
+    }
+
+    /// Whether nobody knows what was there before: what goes on may have begun otherwise than it is now.
+    fn is_first(&self) -> bool {
+        self.before.is_none() || self.was_down
     }
 
     /// When something happened that the server puts at `at`: that is believed where it is between the two snapshots.

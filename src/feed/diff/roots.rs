@@ -62,7 +62,8 @@ fn is_another(before: &Subject, after: &Subject) -> bool {
 
 fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draft, Seen) {
     let who = change.who(root.party);
-    let at = change.moment(root.longest_wait);
+    let is_first = change.is_first();
+    let at = if is_first { change.now() } else { change.moment(root.longest_wait) };
     // Where others have waited for longer it took a root's place after the snapshot before.
     let earliest = change.before.map(|before| before.snapshot.taken_at);
     let since = root.longest_wait.max(earliest).unwrap_or(at);
@@ -76,10 +77,16 @@ fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draf
     };
     let doing = state.map_or_else(String::new, |state| format!("{}, ", state.as_str()));
     let effect = format!("blocks {}, frees {}", count(root.blocked.into()), count(root.frees.into()));
+    // Somebody else may have been the root when the first of those began to wait.
+    let (what, length) = match root.longest_wait {
+        Some(longest) if is_first => ("blocks others already", Some(Length::AtMost(seconds(longest, at)))),
+        _ => ("began to block others", None),
+    };
     let draft = Draft {
+        length,
         more: harmless(&format!(": {doing}{effect}")),
         subject: Some(subject.clone()),
-        ..of(Text::clone(&who), "began to block others", at, Kind::RootBegun, severity)
+        ..of(Text::clone(&who), what, at, Kind::RootBegun, severity)
     };
     (draft, Seen { look, since, most: root.blocked, who, subject })
 }

@@ -69,31 +69,33 @@ fn the_first_look_tells_what_is_there() {
     assert_eq!(
         told(&events),
         [
-            "root: 10 app@web began to block others: idle in transaction, blocks 1, frees 1",
-            "wait: 11 app@web began to wait for AccessShare on accounts behind 10",
+            "wait: 11 app@web began to wait for AccessShare on accounts",
             "link: connected to PostgreSQL 17.2: 1 wait for a lock, roots: 1",
+            "root: 10 app@web blocks others already: idle in transaction, blocks 1, frees 1",
         ]
     );
-    assert_eq!((events[1].at, events[1].seen), (at(-3.0), at(0.0)));
-    assert!(matches!(events[1].subject, Some(Subject::Backend(id)) if id.pid == 11));
+    assert_eq!((events[0].at, events[0].seen), (at(-3.0), at(0.0)));
+    assert!(matches!(events[0].subject, Some(Subject::Backend(id)) if id.pid == 11));
     assert_eq!(story.then(queue(1.0, &[(11, -3.0)])), []);
 }
 
 #[test]
-fn a_wait_ends_in_three_ways() {
-    let mut story = Story::of(queue(0.0, &[(11, -3.0), (12, -2.0), (13, -1.0)]));
+fn a_wait_ends_in_four_ways() {
+    let mut story = Story::of(queue(0.0, &[(11, -3.0), (12, -2.0), (13, -1.0), (14, -1.0)]));
     let mut next = empty(2.0);
     next.session(11, "app@web", State::Active, 1.0, "");
     next.session(12, "app@web", State::Active, 1.0, "");
+    next.session(14, "app@web", State::IdleInTransactionAborted, 1.0, "");
     next.lock(11, relation(2001), LockMode::AccessShare, None);
     let events = story.then(next);
     assert_eq!(
         told(&events),
         [
-            "root over: 10 app@web stopped blocking others: up to 3, its session is gone",
+            "root over: 10 app@web stopped blocking others: up to 4, its session is gone",
             "wait over: 11 app@web got AccessShare on accounts",
-            "wait over: 12 app@web stopped waiting for AccessShare on accounts",
-            "wait over: 13 app@web went away while waiting for AccessShare on accounts",
+            "wait over: 12 app@web stopped waiting for AccessShare on accounts (got it, or gave up)",
+            "wait over: 13 app@web disconnected, last seen waiting for AccessShare on accounts",
+            "wait over: 14 app@web stopped waiting for AccessShare on accounts: its statement failed",
         ]
     );
     assert_eq!(events[0].length, Some(Length::AtMost(5.0)));
@@ -108,7 +110,7 @@ fn a_wait_that_begins_anew_between_two_looks_is_another_one() {
         told(&events),
         [
             "wait: 11 app@web began to wait for AccessShare on accounts behind 10",
-            "wait over: 11 app@web stopped waiting for AccessShare on accounts",
+            "wait over: 11 app@web stopped waiting for AccessShare on accounts (got it, or gave up)",
         ]
     );
     assert_eq!(events[0].at, at(1.5));
@@ -427,7 +429,7 @@ fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
     assert_eq!(texts[0], "server: the server restarted, version 17.2, as primary");
     assert_eq!(events[0].at, at(15.0));
     assert!(texts.contains(&"link: the server answers again".to_owned()), "{texts:?}");
-    assert!(texts.iter().any(|text| text.starts_with("wait over: 11 app@web went away")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.starts_with("wait over: 11 app@web disconnected")), "{texts:?}");
     server.in_recovery = true;
     snapshot.server = crate::model::snapshot::Section::fresh(vec![server.clone()], snapshot.taken_at);
     assert_eq!(told(&story.saw(snapshot.clone())), ["server: the server became a standby"]);

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Change, of, seconds};
-use crate::model::backend::{Backend, BackendId};
+use crate::model::backend::{Backend, BackendId, State};
 use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock::{LockMode, LockTag};
@@ -88,15 +88,17 @@ impl Waits {
 /// Puts waits that began into words, each name once.
 struct Naming<'a, 'b> {
     change: &'a Change<'b>,
-    /// The root above each who waits.
-    roots: FxHashMap<Party, Party>,
-    /// `AccessShare on accounts`, and the same with the root.
-    words: FxHashMap<(LockTag, LockMode, Option<Party>), (Text, Text)>,
+    /// Who stands above each who waits.
+    above: FxHashMap<Party, Above>,
+    /// `AccessShare on accounts`, and the same with who stands above.
+    words: FxHashMap<(LockTag, LockMode, Option<Above>), (Text, Text)>,
 }
 
 impl<'a, 'b> Naming<'a, 'b> {
     fn new(change: &'a Change<'b>) -> Self {
-        Self { change, roots: roots(change), words: FxHashMap::default() }
+        // What goes on already may have begun behind somebody else.
+        let above = if change.is_first() { FxHashMap::default() } else { above(change) };
+        Self { change, above, words: FxHashMap::default() }
     }
 
     fn begun(&mut self, queue: &Queue, waiter: &Waiter, look: u64) -> (Draft, Wait) {
@@ -104,8 +106,8 @@ impl<'a, 'b> Naming<'a, 'b> {
         let who = change.who(Party::Backend(waiter.pid));
         let backend = change.backend(waiter.pid);
         let id = backend.map_or(BackendId { pid: waiter.pid, backend_start: None }, Backend::id);
-        let root = self.roots.get(&waiter.party).copied();
-        let (what, text) = self.words(queue, waiter, root);
+        let above = self.above.get(&waiter.party).copied();
+        let (what, text) = self.words(queue, waiter, above);
         let at = waiter.wait_start.unwrap_or_else(|| change.now());
         let draft = Draft {
             who: Text::clone(&who),
@@ -118,20 +120,24 @@ impl<'a, 'b> Naming<'a, 'b> {
         (draft, Wait { start: waiter.wait_start, look, backend: id, who, what, earliest })
     }
 
-    fn words(&mut self, queue: &Queue, waiter: &Waiter, root: Option<Party>) -> (Text, Text) {
+    fn words(&mut self, queue: &Queue, waiter: &Waiter, above: Option<Above>) -> (Text, Text) {
         let Change { after, lock_names, .. } = self.change;
         let tag = after.index.awaited(&queue.tag, waiter.pid);
-        let key = (*tag, waiter.mode, root);
+        let key = (*tag, waiter.mode, above);
         if let Some((what, text)) = self.words.get(&key) {
             return (Text::clone(what), Text::clone(text));
         }
         let holder = queue.holders.first().and_then(|holder| self.change.backend(holder.party.pid()));
         let target = words::quoted(after.snapshot, lock_names, tag, holder);
         let what = format!("{} on {target}", waiter.mode.short());
-        let behind = match root {
-            Some(Party::Backend(pid)) => format!(" behind {pid}"),
-            Some(party @ Party::Prepared(_)) => format!(" behind {}", self.change.who(party)),
+        let name = |party: Party| match party {
+            Party::Backend(pid) => pid.to_string(),
+            party @ Party::Prepared(_) => self.change.who(party).to_string(),
+        };
+        let behind = match above {
             None => String::new(),
+            Some(Above { next, root }) if next == root => format!(" behind {}", name(root)),
+            Some(Above { next, root }) => format!(" behind {}, root {}", name(next), name(root)),
         };
         let words = (harmless(&what), harmless(&format!("began to wait for {what}{behind}")));
         self.words.insert(key, words.clone());
@@ -144,8 +150,15 @@ fn micros(seconds: f64) -> i64 {
     (seconds * 1e6) as i64
 }
 
-/// The root above each who waits, by the forest: each place is gone through once.
-fn roots(change: &Change<'_>) -> FxHashMap<Party, Party> {
+/// Who stands above one who waits: the next, and the root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Above {
+    next: Party,
+    root: Party,
+}
+
+/// Who stands above each who waits, by the forest: each place is gone through once.
+fn above(change: &Change<'_>) -> FxHashMap<Party, Above> {
     let nodes = &change.after.graph.tree.nodes;
     let mut tops: Vec<Option<usize>> = vec![None; nodes.len()];
     let mut path = Vec::new();
@@ -169,8 +182,8 @@ fn roots(change: &Change<'_>) -> FxHashMap<Party, Party> {
         }
     }
     let above = nodes.iter().zip(tops).filter_map(|(node, top)| {
-        let top = nodes.get(top?)?.party;
-        (top != node.party).then_some((node.party, top))
+        let (next, root) = (nodes.get(node.parent?)?.party, nodes.get(top?)?.party);
+        (root != node.party).then_some((node.party, Above { next, root }))
     });
     above.collect()
 }
@@ -188,13 +201,21 @@ fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
     ended.iter().map(|(key, wait)| one_over(change, wait, has.contains(key))).collect()
 }
 
+/// Whether the transaction failed: its statement was cancelled, ran into a time-out, or came to an error of its own.
+fn has_failed(change: &Change<'_>, id: BackendId) -> bool {
+    change.backend(id.pid).is_some_and(|backend| backend.state == Some(State::IdleInTransactionAborted))
+}
+
 fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
     let snapshot = change.after.snapshot;
     let what = match wait {
-        _ if change.is_gone(wait.backend) => format!("went away while waiting for {}", wait.what),
+        _ if change.is_gone(wait.backend) => format!("disconnected, last seen waiting for {}", wait.what),
         _ if has_it => format!("got {}", wait.what),
+        _ if has_failed(change, wait.backend) => {
+            format!("stopped waiting for {}: its statement failed", wait.what)
+        }
         // It may have had it and given it back, or its statement was cancelled: no view tells.
-        _ => format!("stopped waiting for {}", wait.what),
+        _ => format!("stopped waiting for {} (got it, or gave up)", wait.what),
     };
     let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
     Draft {
