@@ -2,6 +2,7 @@
 
 use super::index::ViewIndex;
 use crate::model::backend::Backend;
+use crate::model::goes_on::go_on;
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
@@ -143,11 +144,42 @@ impl<'a> Context<'a> {
         self.view.index.ending(&self.view.graph, party)
     }
 
-    /// How many wait behind it: of whoever waits himself, those below him in the forest.
+    /// How many wait behind it, directly or through others. Of whoever waits himself that is a search for each call: it is for the rows
+    /// that are drawn.
     #[must_use]
     pub fn blocked(&self, party: Party) -> u32 {
+        let behind = || u32::try_from(self.view.graph.blocked_by(party).len()).unwrap_or(u32::MAX);
+        match self.ending(party) {
+            Some(root) => root.blocked,
+            None if self.node(party).is_some() => behind(),
+            None => 0,
+        }
+    }
+
+    /// About how many that are, at once: of whoever waits himself those below him in the forest.
+    #[must_use]
+    pub fn blocked_about(&self, party: Party) -> u32 {
         let below = || self.node(party).map_or(0, |(_, node)| node.below);
         self.ending(party).map_or_else(below, |root| root.blocked)
+    }
+
+    /// Who goes on at once if it ends.
+    #[must_use]
+    pub fn freed(&self, party: Party) -> Vec<Party> {
+        let graph = &self.view.graph;
+        go_on(graph, &[party], graph.freed_by(party))
+    }
+
+    /// How many go on at once if it ends; none of one that blocks nobody.
+    #[must_use]
+    pub fn frees(&self, party: Party) -> Option<u32> {
+        match self.root(party) {
+            Some(root) => Some(root.frees),
+            None if self.blocked(party) > 0 => {
+                Some(u32::try_from(self.freed(party).len()).unwrap_or(u32::MAX))
+            }
+            None => None,
+        }
     }
 
     /// Who that is: role and application, `app@web`; the kind of process where it is no client.

@@ -126,9 +126,8 @@ pub(super) fn reasons(context: &Context<'_>, subject: Party) -> Vec<Line> {
 
 /// What ending a party would do, in words.
 pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
-    let graph = &context.view.graph;
-    let blocked = graph.blocked_by(subject).len();
-    let freed = graph.freed_by(subject);
+    let blocked = context.view.graph.blocked_by(subject).len();
+    let freed = context.freed(subject);
     let mut lines = Vec::new();
     if blocked > 0 {
         lines.push(field("blocks", crate::text::count(blocked as u64), Tone::Critical));
@@ -152,7 +151,7 @@ pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
             }
         }
     }
-    let roots = graph.roots_above(subject);
+    let roots = context.view.graph.roots_above(subject);
     if !roots.is_empty() {
         lines.push(field("the root is", parties(context, &roots), Tone::Critical));
     }

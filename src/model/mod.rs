@@ -11,6 +11,7 @@ pub mod event;
 pub mod expected;
 pub mod finding;
 pub mod fingerprint;
+pub mod goes_on;
 pub mod growth;
 pub mod held;
 pub mod held_up;

@@ -94,10 +94,10 @@ static COLUMNS: Columns<Chains> = Columns {
         )
         .right(),
         Column::sorted(
-            ("FREES", "frees", "sessions that get their lock at once if this one ends"),
+            ("FREES", "frees", "sessions that go on at once if this one ends"),
             (5, 5),
             |place, context, _| frees(context, place),
-            |place, context| Value::number(context.ending(place.party()).map(|root| root.frees.into())),
+            |place, context| Value::number(context.frees(place.party()).map(f64::from)),
         )
         .right(),
         Column::sorted(
@@ -261,8 +261,8 @@ fn blocked(context: &Context<'_>, place: Place<'_>) -> Option<u32> {
 }
 
 fn frees(context: &Context<'_>, place: Place<'_>) -> Cell {
-    let ending = context.ending(place.party()).filter(|_| !place.is_group());
-    ending.map_or_else(Cell::none, |root| Cell::plain(root.frees.to_string()))
+    let frees = context.frees(place.party()).filter(|_| !place.is_group());
+    frees.map_or_else(Cell::none, |frees| Cell::plain(frees.to_string()))
 }
 
 fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {

@@ -40,6 +40,25 @@ pub(super) fn of(queues: &[Queue], index: &Index, group: usize) -> Vec<Edge> {
     edges
 }
 
+/// The groups that an edge leads from to this one, each once.
+pub(super) fn to(queues: &[Queue], index: &Index, group: usize) -> Vec<usize> {
+    let stopped = |queue: usize, from: usize, modes: LockModes| {
+        let members = index.members(queue).map_or(&[][..], |members| &members.waiters);
+        let waiters = queues.get(queue).map_or(&[][..], |queue| &queue.waiters);
+        let behind = members.iter().zip(waiters).skip(from);
+        behind
+            .filter(move |(other, waiter)| **other != group && waiter.mode.conflicts_with(modes))
+            .map(|(other, _)| *other)
+    };
+    let held = index.holds(group).iter().flat_map(|(queue, modes)| stopped(*queue, 0, *modes));
+    let awaited = index.waits(group).iter().filter_map(|(queue, position)| {
+        let mode = queues.get(*queue)?.waiters.get(*position)?.mode;
+        Some(stopped(*queue, position + 1, LockModes::of(mode)))
+    });
+    let mut seen = FxHashSet::default();
+    held.chain(awaited.flatten()).filter(|behind| seen.insert(*behind)).collect()
+}
+
 /// How many groups block a group that may wait in several places.
 pub(super) fn count_blockers(queues: &[Queue], index: &Index, group: usize) -> usize {
     of(queues, index, group).iter().map(|edge| edge.blocker).collect::<FxHashSet<_>>().len()

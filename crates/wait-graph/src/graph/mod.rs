@@ -232,6 +232,17 @@ impl WaitGraph {
         self.index.number(waiter).map_or_else(Vec::new, |group| edges::of(&self.queues, &self.index, group))
     }
 
+    /// Every group that `party` itself blocks, as `pg_blocking_pids` has it, longest wait first.
+    #[must_use]
+    pub fn directly_behind(&self, party: Party) -> Vec<Party> {
+        let mut found = self
+            .index
+            .number(party)
+            .map_or_else(Vec::new, |group| edges::to(&self.queues, &self.index, group));
+        found.sort_unstable_by_key(|behind| self.index.age(*behind));
+        found.into_iter().map(|behind| self.index.party(behind)).collect()
+    }
+
     /// Every group that waits behind `party`, however far, longest wait first.
     #[must_use]
     pub fn blocked_by(&self, party: Party) -> Vec<Party> {

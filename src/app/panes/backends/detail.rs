@@ -198,15 +198,14 @@ fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Those it blocks in the forest, nearest first.
+/// Those it blocks itself, the longest wait first.
 fn below(context: &Context<'_>, subject: Party) -> Vec<Line> {
-    let Some((_, node)) = context.node(subject) else { return Vec::new() };
-    if node.children.is_empty() {
+    let behind = context.view.graph.directly_behind(subject);
+    if behind.is_empty() {
         return Vec::new();
     }
-    let nodes = &context.view.graph.tree.nodes;
-    let mut lines = vec![heading(format!("Directly behind it: {}", node.children.len()))];
-    for child in node.children.iter().take(LIST).filter_map(|child| nodes.get(*child)) {
+    let mut lines = vec![heading(format!("Directly behind it: {}", behind.len()))];
+    for (_, child) in behind.iter().take(LIST).filter_map(|party| context.node(*party)) {
         let wait = child.waits.and_then(|(queue, at)| context.view.graph.queues.get(queue)?.waiters.get(at));
         let age = wait.and_then(|waiter| context.wait_age(waiter.wait_start)).map(crate::text::duration);
         let blocks = context.blocked(child.party);
@@ -216,7 +215,7 @@ fn below(context: &Context<'_>, subject: Party) -> Vec<Line> {
             format!("  {} waits {}  {mode}{behind}", party(context, child.party), age.unwrap_or_default());
         lines.push(Line::new().with(text, Tone::Plain));
     }
-    more(&mut lines, node.children.len());
+    more(&mut lines, behind.len());
     lines.push(Line::new());
     lines
 }

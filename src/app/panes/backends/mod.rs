@@ -121,7 +121,7 @@ pub(in crate::app::panes) fn several_databases(context: &Context<'_>) -> bool {
 /// Who blocks most, then who is in the oldest transaction, then who works, then the idle, then the server's own.
 fn urgency(context: &Context<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
     let party = Party::Backend(backend.group());
-    let blocked = context.blocked(party);
+    let blocked = context.blocked_about(party);
     let class = match backend.state {
         _ if backend.xact_start.is_some() => 0,
         Some(State::Idle) => 2,

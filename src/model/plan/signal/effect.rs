@@ -1,6 +1,7 @@
 //! What it does to those that wait when sessions, or their transactions, end.
 
 use crate::model::backend::{Backend, State};
+use crate::model::goes_on::go_on;
 use crate::model::lock::LockType;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Effect, Verb};
@@ -18,10 +19,11 @@ const NAMED: usize = 20;
 pub(in crate::model::plan) fn of(index: &PlanIndex<'_>, verb: Verb, parties: &[Party]) -> Effect {
     let graph = index.graph;
     let blocked = graph.blocked_by_all(parties).len();
-    let mut frees = match verb {
+    let freed = match verb {
         Verb::Cancel => graph.freed_by_rollback_of(parties),
         _ => graph.freed_by_all(parties),
     };
+    let mut frees = go_on(graph, parties, freed);
     frees.retain(|party| !parties.contains(party));
     let is_sure = verb != Verb::Cancel || parties.iter().all(|party| is_own_transaction(index, *party));
     let proceeds = frees.iter().take(NAMED).map(|party| index.party_name(*party)).collect();

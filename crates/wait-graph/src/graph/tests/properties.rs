@@ -98,6 +98,8 @@ fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
         let should: BTreeSet<Party> =
             edges.iter().filter(|edge| edge.0 == *party).map(|edge| edge.1).collect();
         assert_eq!(of, should);
+        let behind = edges.iter().filter(|edge| edge.1 == *party).map(|edge| edge.0).collect();
+        assert_eq!(set(graph.directly_behind(*party)), behind);
         let above = set(graph.roots_above(*party));
         let roots = graph.roots.iter().map(|root| root.party);
         assert_eq!(above, roots.filter(|root| closure[root].contains(party)).collect());
