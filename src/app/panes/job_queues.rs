@@ -161,7 +161,11 @@ fn value<'a>(row: &QueueRow, word: &str) -> Value<'a> {
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let queues = &context.view.adapters.queues;
     let named = queues.iter().filter(|row| row.queue.is_some()).count();
-    let mut facts = vec![(count(named, "queue", "queues"), Tone::Plain)];
+    // Some systems have none: their jobs are in one line, without a name.
+    let mut facts = Vec::new();
+    if named > 0 || queues.is_empty() {
+        facts.push((count(named, "queue", "queues"), Tone::Plain));
+    }
     for state in [QueueState::Unserved, QueueState::Overdue, QueueState::Paused] {
         let number = queues.iter().filter(|row| row.state == state).count();
         if number > 0 {

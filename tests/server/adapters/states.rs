@@ -1,7 +1,7 @@
 //! Rows of each state, and what is told of them: the state, what proves it, and what becomes of it by itself.
 
 use locktop::model::view::View;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::stage::Stage;
 use super::{GOOD_JOB, RIVER, SOLID_QUEUE, all, support};
@@ -230,14 +230,22 @@ async fn small_leases() {
     let json = looked(
         &format!("{tables}{rows}"),
         &[
-            ("Beats", "running", "heartbeat", ""),
-            ("Silent", "lost", "heartbeat", "when"),
-            ("Due", "due", "none", ""),
-            ("Retry", "retry", "none", ""),
-            ("Later", "scheduled", "none", ""),
+            ("Beats 1", "running", "heartbeat", ""),
+            ("Silent 1", "lost", "heartbeat", "when"),
+            ("Due 1", "due", "none", ""),
+            ("Retry 1", "retry", "none", ""),
+            ("Later 1", "scheduled", "none", ""),
         ],
     )
     .await;
+    // What is picked is not due any more, and what is to be tried again is.
+    let is_one = |one: &&Value| one["adapter"] == "db_scheduler";
+    let one = json["adapters"].as_array().unwrap().iter().find(is_one).unwrap();
+    let mut depth: Vec<_> = one["depth"].as_array().unwrap().iter().collect();
+    depth.sort_by_key(|depth| depth["state"].to_string());
+    let numbers: Vec<_> = depth.iter().map(|depth| (&depth["state"], &depth["number"])).collect();
+    assert_eq!(numbers, [(&json!("due"), &json!(2)), (&json!("scheduled"), &json!(1))]);
+    assert!(one["queues"][0]["oldest_at"].is_string(), "{}", one["queues"]);
     let mut leases: Vec<(String, String, bool)> = Vec::new();
     for one in json["adapters"].as_array().unwrap() {
         for lease in one["leases"].as_array().unwrap() {

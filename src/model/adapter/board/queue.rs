@@ -88,7 +88,9 @@ impl Look<'_> {
         for (part, word) in [(Part::Running, "running"), (Part::Due, "due")] {
             let Some(read) = rows.jobs.get(&part) else { continue };
             let is_twice = |job: &&Job| part != Part::Running && runs.contains(&job.id);
-            for job in read.section.rows.iter().filter(|job| *job.state == *word && !is_twice(job)) {
+            // What is to be tried again is due like any other, in that part.
+            let is_so = |job: &&Job| *job.state == *word || part == Part::Due && &*job.state == "retry";
+            for job in read.section.rows.iter().filter(|job| is_so(job) && !is_twice(job)) {
                 let row = self.queue_of(&mut queues, place, job.queue.as_ref());
                 if !counted.contains_key(word) {
                     let count = row.counts.entry(word.into()).or_default();

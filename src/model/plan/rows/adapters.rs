@@ -72,11 +72,9 @@ fn installation_at<'a>(context: &PlanContext<'a>, place: usize) -> Option<&'a In
 /// Why an adapter may do nothing of a kind; none where it may.
 fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
     let adapter = &installation.adapter;
-    let title = &adapter.title;
     if adapter.actions_of(kind).next().is_none() {
-        let help =
-            if kind == ActionKind::Recover { "; y copies what to type in its own console" } else { "" };
-        return Some(format!("locktop does not do that to {title}{help}"));
+        let does = if kind == ActionKind::Recover { "gives no job back of" } else { "ends no lease of" };
+        return Some(format!("locktop {does} {}", adapter.title));
     }
     let name = &adapter.name;
     (!adapter.allows_actions)
@@ -86,7 +84,13 @@ fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
 /// The statement that gives a job back, and its number.
 fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, &'a Action), String> {
     if let Some(why) = why_not(installation, ActionKind::Recover) {
-        return Err(why);
+        let has_none = installation.adapter.actions_of(ActionKind::Recover).next().is_none();
+        let help = match (&row.advice, &row.comes_back) {
+            (Some(_), _) if has_none => "; y copies what to type in its own console".to_owned(),
+            (None, Some(back)) if has_none => format!("; it comes back {back}"),
+            _ => String::new(),
+        };
+        return Err(why + &help);
     }
     let proof = row.judged.proof;
     installation.action(ActionKind::Recover, Some(proof)).ok_or_else(|| {
@@ -107,7 +111,9 @@ fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
 
 fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
     let words = row.job.name.as_deref().unwrap_or("job");
-    let name = harmless(&format!("{words} {} of {}", row.job.id, row.source));
+    // Of some systems the id begins with the name.
+    let words = if row.job.id.starts_with(words) { String::new() } else { format!("{words} ") };
+    let name = harmless(&format!("{words}{} of {}", row.job.id, row.source));
     let subject = Subject::Job(row.id);
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
     let Some(rows) = index.snapshot.adapters.get(row.place) else { return Err(refused("is gone".into())) };
