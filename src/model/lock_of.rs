@@ -60,6 +60,9 @@ pub struct Meeting {
     pub in_the_way: Vec<Obstacle>,
     /// How many sessions have the relation locked, in whatever mode.
     pub using: usize,
+    /// How many sessions beside this may have rows of it locked that the statement wants, where it locks or changes rows itself: those
+    /// that hold `RowShare` or `RowExclusive`. Which rows is nowhere to be seen (`src/backend/access/heap/README.tuplock`).
+    pub row_lockers: usize,
     /// Lock requests for it that are not granted.
     pub waiting: usize,
     /// Of those that have it locked: who has been in its transaction for longest.
@@ -86,8 +89,9 @@ pub fn meeting(view: &View, place: &Place, take: &Take, waits_for: Option<LockMo
             _ => (oid == place.oid || below.contains(&oid)).then_some(take.mode),
         }
     };
-    let mut found = Meeting { in_the_way: Vec::new(), using: 0, waiting: 0, oldest: None };
+    let mut found = Meeting { in_the_way: Vec::new(), using: 0, row_lockers: 0, waiting: 0, oldest: None };
     let mut users: FxHashSet<Party> = FxHashSet::default();
+    let mut row_lockers: FxHashSet<Party> = FxHashSet::default();
     let mut obstacles: FxHashMap<Party, Obstacle> = FxHashMap::default();
     for (lock, mode) in rows.iter().filter_map(|lock| Some((lock, wanted(lock)?))) {
         let (party, since) = who(view, snapshot, lock);
@@ -99,15 +103,24 @@ pub fn meeting(view: &View, place: &Place, take: &Take, waits_for: Option<LockMo
             }
         }
         found.waiting += usize::from(!lock.granted);
+        if lock.granted && locks_rows(lock.mode) && locks_rows(mode) {
+            row_lockers.insert(party);
+        }
         let Some(how) = how(lock, mode, waits_for) else { continue };
         let modes = LockModes::of(lock.mode);
         let one = obstacles.entry(party).or_insert(Obstacle { party, how, modes, since });
         one.how = one.how.min(how);
         one.modes = one.modes.union(modes);
     }
+    found.row_lockers = row_lockers.len();
     found.in_the_way = obstacles.into_values().collect();
     found.in_the_way.sort_by_key(|one| (one.since.is_none(), one.since, one.party));
     found
+}
+
+/// Whether who has a table in that mode locks or changes rows of it, and nothing more.
+fn locks_rows(mode: LockMode) -> bool {
+    matches!(mode, LockMode::RowShare | LockMode::RowExclusive)
 }
 
 fn how(lock: &Lock, mode: LockMode, waits_for: Option<LockMode>) -> Option<How> {
@@ -232,6 +245,16 @@ mod tests {
         }
         let all = met(scene(true), "SELECT * FROM orders");
         assert_eq!((all.using, all.waiting, all.oldest), (2, 1, Some((Party::Backend(11), at(40.0)))));
+    }
+
+    /// What `pg_locks` does not show may be in the way all the same.
+    #[test]
+    fn rows_may_be_locked() {
+        let rows = |statement: &str| met(scene(false), statement).row_lockers;
+        assert_eq!(
+            ["SELECT * FROM orders FOR UPDATE", "DELETE FROM orders", "TABLE orders"].map(rows),
+            [1, 1, 0]
+        );
     }
 
     #[test]

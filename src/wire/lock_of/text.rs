@@ -116,15 +116,18 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
         page.put(label, &format!("{}: {}.{} {}", now.target, place.schema, take.relation.name, size(place)));
         let met = report.meetings().find(|(of, lock, _)| (*of, *lock) == (number, at));
         if let Some((_, _, met)) = met {
-            meets(page, &now.view, &met, take);
+            meets(page, &now.view, &met);
+            behind(page, &met, take);
         }
     }
     let waits = report.meetings().any(|(of, _, met)| of == number && !met.in_the_way.is_empty());
+    let rows = report.meetings().any(|(of, _, met)| of == number && met.row_lockers > 0);
     let is_there = statement.takes.iter().all(|take| now.place(&take.relation).is_some());
     page.put(
         "now",
         match (waits, is_there) {
             (true, _) => "it would wait",
+            (false, true) if rows => "nobody is in its way with a lock of the table; one of a row may be",
             (false, true) => "nobody is in its way",
             (false, false) => "it would fail",
         },
@@ -167,7 +170,7 @@ fn bytes(bytes: u64) -> String {
     format!("{:.0} {name}", bytes as f64 / unit as f64)
 }
 
-fn meets(page: &mut Page, view: &View, met: &Meeting, take: &Take) {
+fn meets(page: &mut Page, view: &View, met: &Meeting) {
     // Who waits already goes before it, one after the other: the first of them says what it would stand behind.
     let (ahead, there): (Vec<&Obstacle>, Vec<&Obstacle>) =
         met.in_the_way.iter().partition(|one| one.how == How::Ahead);
@@ -199,6 +202,15 @@ fn meets(page: &mut Page, view: &View, met: &Meeting, take: &Take) {
         )
     });
     page.put("in use", &format!("{used}{waiting}{}", oldest.unwrap_or_default()));
+    let have = match met.row_lockers {
+        0 => return,
+        1 => "one session locks or changes".to_owned(),
+        many => format!("{} sessions lock or change", count(many as u64)),
+    };
+    page.put("rows", &format!("{have} rows of it, which is not seen: it waits where it wants one of those"));
+}
+
+fn behind(page: &mut Page, met: &Meeting, take: &Take) {
     if !met.in_the_way.is_empty() && take.on_table_of_index.unwrap_or(take.mode) >= LockMode::Share {
         page.put("behind it", "while it waits, whatever comes and may not go on beside it waits behind it");
     }
