@@ -78,12 +78,12 @@ pub(super) fn before_active_roots(findings: &mut [Finding], look: &Look<'_>) {
 }
 
 /// How many go on when what a request waits in is cancelled.
-fn freed(look: &Look<'_>, party: Party) -> usize {
+pub(super) fn freed(look: &Look<'_>, party: Party) -> usize {
     look.scene.graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count()
 }
 
 /// `cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE …`: of two remedies somebody has to choose one.
-fn choice(look: &Look<'_>, party: Party, freed: usize) -> String {
+pub(super) fn choice(look: &Look<'_>, party: Party, freed: usize) -> String {
     let graph = look.scene.graph;
     let root = graph.roots_above(party).first().copied();
     let root = root.and_then(|root| graph.roots.iter().find(|one| one.party == root));

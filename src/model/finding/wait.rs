@@ -1,8 +1,9 @@
 //! A wait beyond the threshold.
 
 use super::look::{Look, party_text};
-use super::{Finding, LIMIT, Scene, Severity};
+use super::{Finding, LIMIT, Scene, Severity, convoy};
 use crate::model::Timestamp;
+use crate::model::held_up::held_up;
 use crate::model::wait_graph::{Holder, Queue, Waiter};
 
 const CHECK: &str = "long_wait";
@@ -20,13 +21,26 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
             look.awaited(&queue.tag, waiter.pid),
             queue.holders.first().map(|holder| holder.party.pid()),
         );
-        let more = if others > 0 { format!(", and {others} more") } else { String::new() };
+        // Too few for a convoy: they are of one kind all the same, and so is what helps.
+        let frees = if holds_up(queue, waiter) { convoy::freed(look, waiter.party) } else { 0 };
+        let more = match (frees, others) {
+            (0, 0) => String::new(),
+            (0, others) => format!(", and {others} more"),
+            (frees, _) => format!(", cancel frees {frees}"),
+        };
         let summary = format!("{who} waits{age} for {} on {target}{more}", waiter.mode.short());
         let finding = Finding::new(CHECK, severity(queue), summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}{more}"));
-        Finding { since: Some(since), ..finding.about(look.about(waiter.party.pid(), None)) }
+        let help = (frees > 0).then_some("cancel");
+        Finding { since: Some(since), help, ..finding.about(look.about(waiter.party.pid(), None)) }
     });
     listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// Whether others wait only because of this request.
+fn holds_up(queue: &Queue, waiter: &Waiter) -> bool {
+    let is_it = |place: usize| queue.waiters.get(place).is_some_and(|other| other.party == waiter.party);
+    held_up(queue).into_iter().any(|(place, behind)| behind > 0 && is_it(place))
 }
 
 /// What is in the way of a wait that is too long is a warning already, as a root, a prepared transaction or a deadlock: the

@@ -186,6 +186,24 @@ fn the_longest_wait_for_each_lock() {
     assert_eq!(&*finding.summary, "3 waits 2m51s for RowShare on accounts, and 1 more");
 }
 
+/// Too few stand behind it for a convoy; that a cancel frees them is told all the same, with its key.
+#[test]
+fn a_long_wait_that_holds_others_up_says_whom_a_cancel_frees() {
+    let mut b = Builder::default();
+    b.session(4312, "app@web", State::IdleInTransaction, 60.0, "UPDATE accounts SET balance = 0");
+    b.session(4410, "deploy@ci", State::Active, 50.0, "ALTER TABLE accounts ADD note text");
+    b.lock(4312, relation(2001), LockMode::RowExclusive, None);
+    b.lock(4410, relation(2001), LockMode::AccessExclusive, Some(50.0));
+    for pid in 5000..5003 {
+        b.session(pid, "app@web", State::Active, 40.0, "SELECT 1 FROM accounts");
+        b.lock(pid, relation(2001), LockMode::AccessShare, Some(40.0));
+    }
+    let view = b.view();
+    let told = view.findings.iter().find(|finding| finding.check == "long_wait").unwrap();
+    assert!(told.summary.ends_with(", cancel frees 3"), "{}", told.summary);
+    assert_eq!(told.help, Some("cancel"));
+}
+
 #[test]
 fn of_a_chain_only_the_wait_for_the_root_is_told() {
     let mut stage = Stage::new()
