@@ -95,6 +95,8 @@ fn one(verb: Verb, result: &TargetResult) -> String {
     };
     if detail.is_empty() {
         format!("{} {words}", result.name)
+    } else if detail.starts_with(&words) {
+        format!("{} {detail}", result.name)
     } else {
         format!("{} {words}: {detail}", result.name)
     }

@@ -7,7 +7,7 @@ use super::{hands, refuse, work};
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Ask, Refused, Scope, SelectedRow};
+use crate::model::plan::{Ask, Refused, Scope, SelectedRow, Verb};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 
@@ -234,8 +234,14 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     let Some(party) = party_of(index, *chosen).filter(|_| ask.from_chains) else { return Vec::new() };
     let mut offers = Vec::new();
     let is_group = matches!(chosen, SelectedRow::Group(..));
+    // A root that runs nothing has nothing to cancel.
+    let is_possible = |root: Party| {
+        ask.verb != Verb::Cancel
+            || index.backend(root.pid()).is_some_and(|root| refuse::has_query(root).is_ok())
+    };
     if let Ok(root) = root(index, party)
         && (is_group || root != party)
+        && is_possible(root)
     {
         offers.push((Scope::Root, format!("the root, {}", index.party_name(root))));
     }

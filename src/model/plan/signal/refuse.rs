@@ -60,7 +60,7 @@ fn of_the_server(kind: &str) -> Option<&'static str> {
 }
 
 /// Cancelling a session without a query is answered with true, and does nothing.
-fn has_query(backend: &Backend) -> Result<(), String> {
+pub(super) fn has_query(backend: &Backend) -> Result<(), String> {
     let why = match backend.state {
         Some(State::Active) => return Ok(()),
         Some(State::IdleInTransaction) => {
