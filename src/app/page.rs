@@ -46,7 +46,7 @@ pub enum Page {
     Sort {
         /// The table that is sorted.
         pane: Pane,
-        /// Position of the selected one in the list.
+        /// Position of the selected one in the list; behind the last column is the usual order.
         selected: usize,
     },
 }

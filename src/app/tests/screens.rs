@@ -80,6 +80,9 @@ fn what_needs_somebody_comes_first_and_the_rest_can_be_filtered_and_sorted() {
     }
     drive(&mut app, "s<home>jjj<enter>");
     assert_eq!(task_states(&app)[..3], ["orphan", "slow", "running"], "the longest run first");
+    drive(&mut app, "s<end><enter>");
+    assert_eq!(app.pane(Pane::Tasks).sort, None);
+    assert_eq!(task_states(&app)[..3], ["orphan", "slow", "overdue"], "the usual order again");
     drive(&mut app, "*");
     assert_eq!(app.pane(Pane::Tasks).marks.len(), 9);
 }

@@ -141,7 +141,7 @@ impl App {
             }
             Some(Page::Related { links, at }) => *at = (*at).min(links.len().saturating_sub(1)),
             Some(Page::Sort { pane, selected }) => {
-                *selected = (*selected).min(pane.table().headings().len().saturating_sub(1));
+                *selected = (*selected).min(pane.table().headings().len());
             }
             Some(Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. }) => {
                 *scroll = (*scroll).min(last);
@@ -155,7 +155,10 @@ impl App {
             Some(Page::Sort { pane, selected }) => {
                 self.pages.pop();
                 let headings = pane.table().headings();
-                headings.get(selected).map_or_else(Update::none, |column| self.sort_by(pane, column.name))
+                match headings.get(selected) {
+                    Some(column) => self.sort_by(pane, column.name),
+                    None => self.order(pane, None),
+                }
             }
             Some(Page::Findings { chosen, .. }) => self.open_finding(chosen.as_ref()),
             Some(Page::Related { links, at }) => {
@@ -183,14 +186,19 @@ impl App {
         let Some(column) = headings.iter().find(|column| column.name == name) else {
             return Update::none();
         };
+        let descending = match self.pane(pane).sort {
+            Some(sort) if sort.column == column.name => !sort.descending,
+            _ => column.right,
+        };
+        self.order(pane, Some(Sort { column: column.name, descending }))
+    }
+
+    /// Sorts by a column, or as the pane does by itself.
+    fn order(&mut self, pane: Pane, sort: Option<Sort>) -> Update {
         let (all_locks, page) = (self.all_locks, self.page_rows.max(1));
         self.with_pane(pane, |state, context| {
-            let descending = match state.sort {
-                Some(sort) if sort.column == column.name => !sort.descending,
-                _ => column.right,
-            };
             state.keep_selected();
-            state.sort = Some(Sort { column: column.name, descending });
+            state.sort = sort;
             state.rebuild(all_locks, page, context);
         });
         Update::redraw()

@@ -25,6 +25,8 @@ pub(super) fn render(
         Line::new().with(format!("{title}{arrow}"), Tone::Plain)
     };
     let headings = pane.table().headings();
-    let lines: Vec<Line> = headings.iter().map(|column| line((column.title, column.name))).collect();
+    let columns = headings.iter().map(|column| line((column.title, column.name)));
+    let usual = Line::new().with("the usual order: what is worst first", Tone::Plain);
+    let lines: Vec<Line> = columns.chain([usual]).collect();
     super::choices(frame, area, &format!("Sort {}", pane.title()), (&lines, selected), theme);
 }

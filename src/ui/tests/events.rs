@@ -60,7 +60,7 @@ fn the_events_at_three_sizes() {
         for (name, keys) in [
             ("events", "8"),
             ("events_filter", "8/kind:wait 4466"),
-            ("events_sort", "8s<end><enter>"),
+            ("events_sort", "8s<end>k<enter>"),
             ("event_folded", "8Gkkk<enter>"),
             ("event_gone", "8/\"terminated 4312\"<enter>j<enter>"),
         ] {

@@ -74,8 +74,8 @@ static COLUMNS: Columns<Jobs> = Columns {
         ),
         Column::age(("RUN", "run", "since it was started"), (6, 6), Tone::Plain, run),
         Column::sorted(
-            ("DUE", "due", "since it may be started; with a minus until then"),
-            (7, 7),
+            ("DUE", "due", "for how long it could have been started; or in how long it may be"),
+            (9, 9),
             |row, context, _| due(row, context).map_or_else(Cell::none, due_cell),
             |row, context| Value::number(due(row, context)),
         )
@@ -166,8 +166,8 @@ fn due(row: &JobRow, context: &Context<'_>) -> Option<f64> {
 }
 
 fn due_cell(seconds: f64) -> Cell {
-    let sign = if seconds < 0.0 { "-" } else { "" };
-    Cell::toned(format!("{sign}{}", text::duration(seconds.abs())), Tone::Dim)
+    let when = if seconds < 0.0 { "in " } else { "" };
+    Cell::toned(format!("{when}{}", text::duration(seconds.abs())), Tone::Dim)
 }
 
 /// The attempt, of how many there are: `1/3`.
