@@ -3,8 +3,8 @@
 //! # Floors
 //!
 //! Crates are the lower floors: [`locktop_base`], [`pg_connect`], [`wait_graph`], [`locktop_locks`], [`locktop_tasks`]; [`text`], [`clock`], [`locks`], [`schema`] and [`worker`]
-//! are names for parts of them, and [`demo`] is one for the laboratory, [`locktop_lab`], which does not know this crate. Of the modules of this one a file imports only from those above its own, and `tests/offline/architecture.rs` checks that, and which external
-//! crates a module may name. From the top: [`keys`], [`model`], [`wire`], [`pg`], [`redis`], [`action`], [`feed`], [`app`], [`ui`], [`runtime`], [`config`], [`cli`].
+//! are names for parts of them, and [`demo`] is one for the laboratory, [`locktop_lab`], which does not know this crate. Of the modules of this one a file imports only from its own and those
+//! before it in this list, none but `cli` names the laboratory, and `tests/offline/architecture.rs` checks that, and which external crates a module may name: [`keys`], [`model`], [`wire`], [`pg`], [`redis`], [`action`], [`feed`], [`app`], [`ui`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
 //!

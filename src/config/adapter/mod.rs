@@ -22,7 +22,7 @@ use crate::model::adapter::Adapter;
 pub(crate) use queries::section;
 
 /// The adapters that are compiled in.
-const BUILT_IN: [(&str, &str); 23] = [
+const BUILT_IN: &[(&str, &str)] = &[
     ("absurd", include_str!("../../../assets/adapters/absurd.toml")),
     ("airflow", include_str!("../../../assets/adapters/airflow.toml")),
     ("db_scheduler", include_str!("../../../assets/adapters/db_scheduler.toml")),
