@@ -329,7 +329,7 @@ impl App {
 
     /// Brings the panes on the screen up to date; the others wait until they are looked at.
     fn refresh_panes(&mut self) {
-        let (all_locks, page) = (self.all_locks, self.page_rows.max(1));
+        let (all_locks, seen) = (self.all_locks, self.page_rows.max(1));
         let mut panes = self.visible_panes();
         if panes.contains(&Pane::Episodes) && !panes.contains(&Pane::Blame) {
             // They are those of a line there.
@@ -339,7 +339,7 @@ impl App {
             self.take_blame(pane);
             if let Some(at) = self.stale.iter().position(|stale| *stale == pane) {
                 self.stale.swap_remove(at);
-                self.with_pane(pane, |state, context| state.rebuild(all_locks, page, context));
+                self.with_pane(pane, |state, context| state.rebuild(all_locks, seen, context));
                 self.go_to_followed(pane);
             }
         }

@@ -111,13 +111,13 @@ impl App {
             Ok(filter) => filter,
             Err(error) => return Some(error.to_string()),
         };
-        let (all_locks, page) = (self.all_locks, self.page_rows.max(1));
+        let (all_locks, seen) = (self.all_locks, self.page_rows.max(1));
         let state = self.pane_mut(pane);
         state.keep_selected();
         state.filter = filter;
         text.clone_into(&mut state.filter_text);
         self.with_pane(pane, |state, context| {
-            state.rebuild(all_locks, page, context);
+            state.rebuild(all_locks, seen, context);
             state.select_hits_only();
         });
         None

@@ -19,11 +19,11 @@ const NAMED: usize = 20;
 pub(in crate::model::plan) fn of(index: &PlanIndex<'_>, verb: Verb, parties: &[Party]) -> Effect {
     let graph = index.graph;
     let blocked = graph.blocked_by_all(parties).len();
-    let freed = match verb {
+    let woken = match verb {
         Verb::Cancel => graph.freed_by_rollback_of(parties),
         _ => graph.freed_by_all(parties),
     };
-    let mut frees = go_on(graph, parties, freed);
+    let mut frees = go_on(graph, parties, woken);
     frees.retain(|party| !parties.contains(party));
     let is_sure = verb != Verb::Cancel || parties.iter().all(|party| is_own_transaction(index, *party));
     let proceeds = frees.iter().take(NAMED).map(|party| index.party_name(*party)).collect();
