@@ -2,7 +2,7 @@ use crate::feed::digest::Digest;
 use crate::model::backend::State;
 use crate::model::event::{Event, Kind, Length};
 use crate::model::finding::{Severity, Subject};
-use crate::model::lock::LockMode;
+use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
@@ -100,6 +100,32 @@ fn a_wait_ends_in_four_ways() {
     );
     assert_eq!(events[0].length, Some(Length::AtMost(5.0)));
     assert_eq!(events[1].length, Some(Length::AtMost(5.0)));
+}
+
+/// A lock on a transaction is given back as soon as it is had: that the transaction has ended is what tells.
+#[test]
+fn who_waited_for_a_transaction_has_its_row_when_that_has_ended() {
+    let row = || {
+        let tag = relation(2001).with_relation(None).with_transactionid(791);
+        tag.with_locktype(LockType::TransactionId)
+    };
+    let scene = |now: f64, holds: bool| {
+        let mut b = empty(now);
+        b.session(10, "app@web", State::IdleInTransaction, 9.0, "");
+        if holds {
+            b.lock(10, row(), LockMode::Exclusive, None);
+        }
+        b.session(11, "app@web", State::Active, 5.0, "");
+        b
+    };
+    for (holds, expected) in [(false, "got Share on"), (true, "stopped waiting for Share on")] {
+        let mut story = Story::of(scene(-1.0, true));
+        let mut waits = scene(0.0, true);
+        waits.lock(11, row(), LockMode::Share, Some(0.5));
+        story.then(waits);
+        let told = told(&story.then(scene(1.0, holds)));
+        assert!(told.iter().any(|text| text.contains(expected)), "{told:?}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Change, of, seconds};
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
-use crate::model::lock::{LockMode, LockTag};
+use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::wait_graph::{Party, Queue, Waiter};
 use crate::model::{Text, Timestamp, words};
 
@@ -194,11 +194,16 @@ fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
         return Vec::new();
     }
     let pids: FxHashSet<i32> = ended.iter().map(|((pid, ..), _)| *pid).collect();
-    let locks = change.after.snapshot.locks.rows.iter().filter(|lock| lock.granted);
+    let locks = || change.after.snapshot.locks.rows.iter().filter(|lock| lock.granted);
     let mine = |pid: i32| pids.contains(&pid).then_some(pid);
     let has: FxHashSet<Key> =
-        locks.filter_map(|lock| Some((lock.pid.and_then(mine)?, lock.tag, lock.mode))).collect();
-    ended.iter().map(|(key, wait)| one_over(change, wait, has.contains(key))).collect()
+        locks().filter_map(|lock| Some((lock.pid.and_then(mine)?, lock.tag, lock.mode))).collect();
+    // The lock on a transaction is given back as soon as it is had: who waited for its end has what it wanted when that has come.
+    let is_transaction = |tag: &LockTag| tag.locktype() == LockType::TransactionId;
+    let goes_on: FxHashSet<LockTag> =
+        locks().map(|lock| lock.tag).filter(|tag| is_transaction(tag)).collect();
+    let got = |key: &Key| has.contains(key) || is_transaction(&key.1) && !goes_on.contains(&key.1);
+    ended.iter().map(|(key, wait)| one_over(change, wait, got(key))).collect()
 }
 
 /// Whether the transaction failed: its statement was cancelled, ran into a time-out, or came to an error of its own.
@@ -210,10 +215,10 @@ fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
     let snapshot = change.after.snapshot;
     let what = match wait {
         _ if change.is_gone(wait.backend) => format!("disconnected, last seen waiting for {}", wait.what),
-        _ if has_it => format!("got {}", wait.what),
         _ if has_failed(change, wait.backend) => {
             format!("stopped waiting for {}: its statement failed", wait.what)
         }
+        _ if has_it => format!("got {}", wait.what),
         // It may have had it and given it back, or its statement was cancelled: no view tells.
         _ => format!("stopped waiting for {} (got it, or gave up)", wait.what),
     };
