@@ -78,6 +78,8 @@ pub enum Step {
     Time(Timestamp),
     /// To the look that saw an event, by the time at which it was seen.
     Seen(Timestamp),
+    /// To the last look before the one that saw an event: what came to an end is there.
+    Before(Timestamp),
     /// To the look at which most waited.
     Worst,
 }

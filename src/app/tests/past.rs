@@ -191,6 +191,20 @@ fn an_event_leads_to_its_moment_and_there_to_its_row() {
     assert_eq!((time(&app), app.screen), (100, Screen::Chains));
 }
 
+/// What has ended is to be seen at the look before, also where the newest one told it.
+#[test]
+fn an_event_of_an_end_leads_to_the_look_before() {
+    use crate::model::event::{Draft, Events, Kind};
+    use crate::model::finding::Severity;
+    let mut app = keeping();
+    let seen = app.view.as_ref().unwrap().snapshot.as_ref().unwrap().taken_at;
+    let mut events = Events::default();
+    events.extend(seen, [Draft::new(seen, Kind::RootEnded, Severity::Info, "stopped blocking others")]);
+    let newest = View { events: Arc::new(events), ..(**app.view.as_ref().unwrap()).clone() };
+    arrive(&mut app, newest);
+    assert_eq!(drive(&mut app, "8<enter>"), [Effect::Go { from: 101, step: Step::Before(seen) }]);
+}
+
 #[test]
 fn a_recording_is_played_and_nothing_acts_in_it() {
     let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);

@@ -163,14 +163,18 @@ impl App {
         }
     }
 
-    /// Goes to the look that saw an event, where looks are kept, and there to the row it is about.
+    /// Goes to the look that saw an event, or the one before what came to an end, where looks are kept, and there to the row it is
+    /// about.
     pub(super) fn go_to_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let shown = self.view.as_ref().and_then(|view| view.snapshot.as_ref());
-        let seen = event.map(|event| event.seen);
-        match seen.filter(|seen| shown.is_some_and(|shown| shown.taken_at != *seen)) {
-            Some(seen) if self.settings.history && self.going.is_none() => {
-                self.leave(Step::Seen(seen), Going { open: Some((number, count)), ..Going::default() })
+        let step = event.and_then(|event| match (event.kind.is_end(), event.seen) {
+            (true, seen) => Some(Step::Before(seen)),
+            (false, seen) => shown.is_some_and(|shown| shown.taken_at != seen).then_some(Step::Seen(seen)),
+        });
+        match step {
+            Some(step) if self.settings.history && self.going.is_none() => {
+                self.leave(step, Going { open: Some((number, count)), ..Going::default() })
             }
             _ => self.open_event(number, count),
         }

@@ -279,6 +279,7 @@ pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result
         }
         Step::Time(time) => Ok(Some(at_or_before(time).unwrap_or(0))),
         Step::Seen(time) => Ok(Some(moments.iter().position(|moment| moment.at >= time).unwrap_or(last))),
+        Step::Before(time) => Ok(Some(moments.iter().rposition(|moment| moment.at < time).unwrap_or(0))),
         Step::Worst => {
             // The last of those that are alike, as the report has it: there they have waited longest.
             Ok(moments.iter().enumerate().max_by_key(|(_, moment)| moment.waiting).map(|(at, _)| at))

@@ -68,6 +68,8 @@ fn every_step_leads_where_it_says() {
     assert_eq!(time(stage.go(now, Step::Time(at(70.4)))), at(70.0));
     assert_eq!(time(stage.go(now, Step::Time(at(-1.0)))), at(0.0));
     assert_eq!(time(stage.go(now, Step::Seen(at(70.4)))), at(71.0));
+    assert_eq!(time(stage.go(now, Step::Before(at(71.0)))), at(70.0));
+    assert_eq!(time(stage.go(now, Step::Before(at(-1.0)))), at(0.0));
     let (first, middle) = (stage.views[0].id, stage.views[75].id);
     assert_eq!(time(stage.go(middle, Step::Looks(1))), at(76.0));
     assert_eq!(time(stage.go(middle, Step::Seconds(60))), at(135.0));

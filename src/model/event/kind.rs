@@ -70,6 +70,12 @@ impl Kind {
         matches!(self, Self::ActionAsked | Self::ActionResult | Self::Note)
     }
 
+    /// Whether it tells an end: what it is about was to be seen at the look before.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::WaitEnded | Self::RootEnded | Self::CycleEnded | Self::ActionResult)
+    }
+
     /// Its words, for a column and for the filter: `kind:wait` finds both ends of a wait.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
