@@ -57,7 +57,7 @@ pub(super) const PUT_OFF: Definition = Definition {
             _ => Some("its worker is gone: R puts it back first"),
         },
     }),
-    ..Definition::of("put_off", "put off", "put off")
+    ..Definition::of("put_off", "put off 1h", "put off")
 };
 
 fn later(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
