@@ -78,19 +78,16 @@ const NAMES: [(&str, Code); 16] = [
 
 impl Key {
     /// A key of its own, without modifiers.
-    #[must_use]
     pub const fn plain(code: Code) -> Self {
         Self { code, ctrl: false, alt: false }
     }
 
     /// A character as typed, without modifiers.
-    #[must_use]
     pub const fn char(character: char) -> Self {
         Self::plain(Code::Char(character))
     }
 
     /// A character with Control held down.
-    #[must_use]
     pub const fn ctrl(character: char) -> Self {
         Self { code: Code::Char(character), ctrl: true, alt: false }
     }

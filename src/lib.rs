@@ -82,6 +82,11 @@
 //! - glibc raises the limit from which on it maps a block by itself each time such a block is freed: after one large look the buffers of all
 //!   later ones stay in its heaps, with holes between them. The limit is set at the start ([`glibc_malloc`]): a fifth less memory at 84,000 locks.
 //! - To the server `a | b & c` is `(a | b) & c`: operators that are not the standard's all bind alike.
+#![allow(
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    reason = "beside the program its tests and benches are the only callers; the crates below have it"
+)]
 #![cfg_attr(
     test,
     allow(

@@ -34,7 +34,6 @@ impl Shown {
     }
 
     /// A row by what tells it from the others.
-    #[must_use]
     pub fn row(&self, id: u64) -> Option<&Row> {
         self.rows.iter().find(|row| row.id == id)
     }

@@ -33,19 +33,16 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Whether everything is of the database that locktop is connected to: then nobody needs to be told which.
-    #[must_use]
     pub fn is_one_database(&self) -> bool {
         !self.index.other_database
     }
 
     /// How many sessions and processes the role may not see the state of.
-    #[must_use]
     pub fn hidden(&self) -> usize {
         self.snapshot.backends.rows.iter().filter(|backend| self.is_hidden(backend)).count()
     }
 
     /// Whether the role may not see the state of a session.
-    #[must_use]
     pub fn is_hidden(&self, backend: &Backend) -> bool {
         backend.state.is_none()
             && backend.backend_start.is_none()
@@ -53,100 +50,84 @@ impl<'a> Context<'a> {
     }
 
     /// Whether all sessions are of one role: then it tells nobody apart.
-    #[must_use]
     pub fn is_one_role(&self) -> bool {
         self.index.one_role
     }
 
     /// Seconds between `since` and the snapshot, by the server's clock.
-    #[must_use]
     pub fn age(&self, since: Option<Timestamp>) -> Option<f64> {
         since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0))
     }
 
     /// Seconds that a lock was waited for, at the moment `pg_locks` was read: rows that could not be read anew grow no older.
-    #[must_use]
     pub fn wait_age(&self, since: Option<Timestamp>) -> Option<f64> {
         let read = self.snapshot.locks.taken_at.unwrap_or(self.snapshot.taken_at);
         since.map(|since| (read - since).as_seconds_f64().max(0.0))
     }
 
     /// How old the rows of `pg_locks` are, where the last attempt to read them failed.
-    #[must_use]
     pub fn locks_old(&self) -> Option<f64> {
         self.snapshot.locks.error.as_ref()?;
         self.age(self.snapshot.locks.taken_at)
     }
 
     /// A time of day in the zone of whoever looks.
-    #[must_use]
     pub fn time_of_day(&self, at: Timestamp) -> String {
         at.with_timezone(&self.zone).format("%H:%M:%S").to_string()
     }
 
     /// `2026-11-20 14:02:31`, in the zone of whoever looks.
-    #[must_use]
     pub fn day_and_time(&self, at: Timestamp) -> String {
         at.with_timezone(&self.zone).format("%Y-%m-%d %H:%M:%S").to_string()
     }
 
     /// The backend with this process id.
-    #[must_use]
     pub fn backend(&self, pid: i32) -> Option<&'a Backend> {
         self.view.index.backend(self.snapshot, pid)
     }
 
     /// A task, or one of several executions of it.
-    #[must_use]
     pub fn task(&self, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
         self.view.tasks.rows.get(*self.index.tasks.get(&(task, again))? as usize)
     }
 
     /// A lease with its state; none where the view has none of that id.
-    #[must_use]
     pub fn lease(&self, id: LeaseId) -> Option<&'a LeaseRow> {
         self.view.leases.rows.get(*self.index.leases.get(&id)? as usize)
     }
 
     /// An item of the work queue.
-    #[must_use]
     pub fn item(&self, id: ItemId) -> Option<&'a ItemRow> {
         self.view.queue.rows.get(*self.index.items.get(&id)? as usize)
     }
 
     /// The prepared transaction behind a virtual transaction.
-    #[must_use]
     pub fn prepared(&self, virtualtransaction: VirtualTransaction) -> Option<&'a Prepared> {
         self.view.index.prepared(self.snapshot, virtualtransaction)
     }
 
     /// The wait queue of a lock.
-    #[must_use]
     pub fn queue(&self, tag: &LockTag) -> Option<&'a Queue> {
         self.view.index.queue(&self.view.graph, tag)
     }
 
     /// The place of a party in the forest, with its index there.
-    #[must_use]
     pub fn node(&self, party: Party) -> Option<(usize, &'a TreeNode)> {
         self.view.index.node(&self.view.graph, party)
     }
 
     /// What a root blocks and frees.
-    #[must_use]
     pub fn root(&self, party: Party) -> Option<&'a Root> {
         self.view.index.root(&self.view.graph, party)
     }
 
     /// What ending it would come to, of a root and of whoever is part of a deadlock.
-    #[must_use]
     pub fn ending(&self, party: Party) -> Option<&'a Root> {
         self.view.index.ending(&self.view.graph, party)
     }
 
     /// How many wait behind it, directly or through others. Of whoever waits himself that is a search for each call: it is for the rows
     /// that are drawn.
-    #[must_use]
     pub fn blocked(&self, party: Party) -> u32 {
         let behind = || u32::try_from(self.view.graph.blocked_by(party).len()).unwrap_or(u32::MAX);
         match self.ending(party) {
@@ -157,21 +138,18 @@ impl<'a> Context<'a> {
     }
 
     /// About how many that are, at once: of whoever waits himself those below him in the forest.
-    #[must_use]
     pub fn blocked_about(&self, party: Party) -> u32 {
         let below = || self.node(party).map_or(0, |(_, node)| node.below);
         self.ending(party).map_or_else(below, |root| root.blocked)
     }
 
     /// Who goes on at once if it ends.
-    #[must_use]
     pub fn freed(&self, party: Party) -> Vec<Party> {
         let graph = &self.view.graph;
         go_on(graph, &[party], graph.freed_by(party))
     }
 
     /// How many go on at once if it ends; none of one that blocks nobody.
-    #[must_use]
     pub fn frees(&self, party: Party) -> Option<u32> {
         match self.root(party) {
             Some(root) => Some(root.frees),
@@ -183,19 +161,16 @@ impl<'a> Context<'a> {
     }
 
     /// Who that is: role and application, `app@web`; the kind of process where it is no client.
-    #[must_use]
     pub fn who(&self, backend: &Backend) -> String {
         words::who(backend)
     }
 
     /// What a key is called. `pid` is somebody who holds it or waits for it.
-    #[must_use]
     pub fn lock_name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
         words::lock_name(self.snapshot, self.names, tag, self.namer(tag, pid))
     }
 
     /// What is locked, in words: a relation by its name, an advisory key by its name or number.
-    #[must_use]
     pub fn lock_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
         let namer = self.namer(tag, pid);
         crate::text::one_line(&words::target(self.snapshot, self.names, tag, namer)).into_owned()
@@ -218,13 +193,11 @@ impl<'a> Context<'a> {
     }
 
     /// What `waiter` waits for: of a transaction the row behind it, where the waiter's tuple lock tells.
-    #[must_use]
     pub fn awaited(&self, tag: &'a LockTag, waiter: i32) -> &'a LockTag {
         self.view.index.awaited(tag, waiter)
     }
 
     /// What `waiter` waits for, in words.
-    #[must_use]
     pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
         self.lock_label(self.view.index.awaited(tag, waiter), Some(waiter))
     }

@@ -12,7 +12,6 @@ use crate::model::why::why;
 pub(super) const LIST: usize = 200;
 
 /// The lines of the detail view of `subject`; none when it is not there any more.
-#[must_use]
 pub fn lines(context: &Context<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
     let width = if wrap { width } else { usize::MAX };
     let lines = (subject.home().definition().detail)(context, subject, width)?;
@@ -20,7 +19,6 @@ pub fn lines(context: &Context<'_>, subject: RowId, width: usize, wrap: bool) ->
 }
 
 /// A finding, whole, and what it has to say beyond that.
-#[must_use]
 pub fn finding(finding: &Finding, width: usize) -> Vec<Line> {
     let mut lines = vec![Line::new().with("  ", Tone::Plain).with(&*finding.summary, Tone::Title)];
     if !finding.details.is_empty() {
@@ -54,7 +52,6 @@ pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
 }
 
 /// The heading of the detail view of `subject`.
-#[must_use]
 pub fn title(context: &Context<'_>, subject: RowId) -> String {
     (subject.home().definition().name)(context, subject)
 }

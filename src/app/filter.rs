@@ -77,7 +77,6 @@ impl Filter {
     }
 
     /// Whether it lets everything through: nothing was typed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }

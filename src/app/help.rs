@@ -78,7 +78,6 @@ const WORDS: [(&str, &str); 20] = [
 ];
 
 /// The whole text, as it is drawn at this width: whoever scrolls counts these lines.
-#[must_use]
 pub fn lines(app: &App, width: usize) -> Vec<Line> {
     let mut lines = keys(app);
     lines.extend(connection(app));

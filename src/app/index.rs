@@ -29,7 +29,6 @@ fn position(index: usize) -> u32 {
 
 impl ViewIndex {
     /// Looks through the tables of a view once.
-    #[must_use]
     pub fn of(view: &View) -> Self {
         let mut index = Self::default();
         for (at, row) in view.tasks.rows.iter().enumerate() {

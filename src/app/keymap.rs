@@ -108,7 +108,6 @@ pub enum Action {
 
 impl Action {
     /// Where it leads in time; none for what does not.
-    #[must_use]
     pub fn step(self) -> Option<Step> {
         Some(match self {
             Self::LookBack => Step::Looks(-1),
@@ -122,7 +121,6 @@ impl Action {
     }
 
     /// Whether it acts on the server.
-    #[must_use]
     pub fn acts(self) -> bool {
         matches!(self, Self::Command(command) if !command.definition().is_local)
     }
@@ -215,13 +213,11 @@ impl KeyMap {
     }
 
     /// The same map without the keys that act on the server.
-    #[must_use]
     pub fn read_only(self) -> Self {
         self.without(Action::acts)
     }
 
     /// Without the keys that do something about what is now, which a recording has not.
-    #[must_use]
     pub fn in_recording(self) -> Self {
         self.without(|action| matches!(action, Action::Command(_)))
     }
@@ -235,32 +231,27 @@ impl KeyMap {
     }
 
     /// What a key of the table would do that this map has not bound.
-    #[must_use]
     pub fn unbound(&self, key: Key) -> Option<Action> {
         self.unbound.get(&key).copied()
     }
 
     /// What a key does; none where it does nothing.
-    #[must_use]
     pub fn action(&self, key: Key) -> Option<Action> {
         self.by_key.get(&key).copied()
     }
 
     /// The first key of an action, to print in a footer; none when it has no key.
-    #[must_use]
     pub fn key(&self, action: Action) -> Option<Key> {
         self.keys.get(&action)?.first().copied()
     }
 
     /// All keys of an action, the one of the footer first.
-    #[must_use]
     pub fn keys(&self, action: Action) -> &[Key] {
         self.keys.get(&action).map_or(&[], Vec::as_slice)
     }
 }
 
 /// Whether a key types into a prompt rather than doing something.
-#[must_use]
 pub fn is_text(key: Key) -> bool {
     matches!(key.code, Code::Char(_)) && !key.ctrl && !key.alt
 }

@@ -23,7 +23,6 @@ pub struct Layout {
 
 impl Layout {
     /// What would be kept if the program ended now.
-    #[must_use]
     pub fn of(app: &App) -> Self {
         let sort = |pane: Pane| app.pane(pane).sort.map(|sort| (pane, sort));
         Self {
@@ -37,7 +36,6 @@ impl Layout {
     }
 
     /// Reads what [`Self::text`] wrote. What another version wrote and this one does not know is left out: nobody wrote it by hand.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let (table, _) = DeTable::parse_recoverable(text);
         let table = table.get_ref();
@@ -66,7 +64,6 @@ impl Layout {
     }
 
     /// The file that is written, TOML that [`Self::parse`] reads.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text =
             "# Written by locktop when it ends; remember = false in its config leaves it alone.\n".to_owned();

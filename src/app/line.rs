@@ -40,13 +40,11 @@ pub struct Line {
 
 impl Line {
     /// A line of no pieces.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The line with one more piece behind it.
-    #[must_use]
     pub fn with(mut self, text: impl Into<String>, tone: Tone) -> Self {
         self.push(text, tone);
         self
@@ -61,13 +59,11 @@ impl Line {
     }
 
     /// Columns of the terminal that its text takes.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| crate::text::width(&span.text)).sum()
     }
 
     /// Its text without the meanings.
-    #[must_use]
     pub fn plain(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }

@@ -127,19 +127,16 @@ pub struct Update {
 
 impl Update {
     /// Nothing changed, and nothing is asked for.
-    #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
     /// Something on the screen changed, and nothing is asked for.
-    #[must_use]
     pub fn redraw() -> Self {
         Self { effects: Vec::new(), redraw: true }
     }
 
     /// The outside is asked to do something, and the screen shows it.
-    #[must_use]
     pub fn effect(effect: Effect) -> Self {
         Self { effects: vec![effect], redraw: true }
     }

@@ -62,7 +62,6 @@ pub const WIDE: u16 = 120;
 const PANE_ROWS: u16 = 4;
 
 /// How high the header is on a terminal of this height: always the same, so that nothing below it jumps.
-#[must_use]
 pub const fn header_rows(terminal: u16) -> u16 {
     match terminal {
         50.. => 7,
@@ -181,7 +180,6 @@ pub struct App {
 
 impl App {
     /// Screens without data, as they are before the first view.
-    #[must_use]
     pub fn new(mut settings: Settings, interval: f64) -> Self {
         if settings.read_only {
             settings.keymap = settings.keymap.read_only();
@@ -228,7 +226,6 @@ impl App {
     }
 
     /// The state of a pane's table, also where it is not on the screen.
-    #[must_use]
     pub fn pane(&self, pane: Pane) -> &PaneState {
         self.panes.get(pane)
     }
@@ -238,13 +235,11 @@ impl App {
     }
 
     /// The view with all that is needed to put it into words; none before the first data.
-    #[must_use]
     pub fn context(&self) -> Option<Context<'_>> {
         context(&self.settings, self.view.as_deref(), &self.index)
     }
 
     /// The panes on the screen now: those that there is room for, the one with the focus among them.
-    #[must_use]
     pub fn visible_panes(&self) -> Vec<Pane> {
         let panes = self.panes();
         if self.zoom {
@@ -276,44 +271,37 @@ impl App {
     }
 
     /// The panes of the screen that is shown, in the order that Tab goes through.
-    #[must_use]
     pub fn panes(&self) -> Vec<Pane> {
         self.screen.panes(self.has())
     }
 
     /// Which tables there are: without them there is no pane and no screen of them.
-    #[must_use]
     pub fn has(&self) -> Has {
         let there = self.view.as_deref().map(Has::of).unwrap_or_default();
         Has { lease_seen: self.lease_seen, ..there }
     }
 
     /// How the connection is, by the newest view even while the screen is held still.
-    #[must_use]
     pub fn link(&self) -> Link {
         self.latest.as_ref().or(self.view.as_ref()).map_or(Link::Connecting, |view| view.link.clone())
     }
 
     /// The title that the terminal's window should have; none where nobody asked for one.
-    #[must_use]
     pub fn title(&self) -> Option<&str> {
         Some(self.title.as_str()).filter(|title| !title.is_empty())
     }
 
     /// That polls are made less often than asked, by the newest view.
-    #[must_use]
     pub fn slowed(&self) -> Option<Slowed> {
         self.latest.as_ref().or(self.view.as_ref())?.slowed
     }
 
     /// The lines of the detail page, when one is open and what it is about is still there.
-    #[must_use]
     pub fn detail_lines(&self, subject: RowId, width: usize) -> Option<Vec<Line>> {
         detail::lines(&self.context()?, subject, width, self.wrap)
     }
 
     /// The lines of a finding and of what it has to say beyond that; none when it is gone.
-    #[must_use]
     pub fn finding_lines(&self, id: &page::FindingId, width: usize) -> Option<Vec<Line>> {
         let findings = self.view.as_ref()?.findings.as_slice();
         let finding = findings.get(page::position(findings, Some(id))?)?;

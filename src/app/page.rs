@@ -83,13 +83,11 @@ pub struct Prompt {
 pub type FindingId = (&'static str, Subject);
 
 /// What a finding is told from others by, from view to view.
-#[must_use]
 pub fn finding_id(finding: &Finding) -> FindingId {
     (finding.check, finding.subject.clone())
 }
 
 /// Where the chosen finding is now; none when it is gone.
-#[must_use]
 pub fn position(findings: &[Finding], chosen: Option<&FindingId>) -> Option<usize> {
     let (check, subject) = chosen?;
     findings.iter().position(|finding| finding.check == *check && finding.subject == *subject)

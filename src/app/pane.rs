@@ -55,7 +55,6 @@ pub struct PaneState {
 
 impl PaneState {
     /// A table without rows, filter and selection.
-    #[must_use]
     pub fn new(pane: Pane) -> Self {
         Self {
             pane,
@@ -136,13 +135,11 @@ impl PaneState {
     }
 
     /// Identity of the row at a position.
-    #[must_use]
     pub fn id_at(&self, context: &Context<'_>, at: usize) -> Option<RowId> {
         self.pane.table().id(context, *self.rows.get(at)?)
     }
 
     /// Whether the filter lets the row at a position through; what is only there for a row under it, it does not.
-    #[must_use]
     pub fn is_hit(&self, at: usize) -> bool {
         !matches!(self.rows.get(at), Some(Row::Chain(line)) if line.is_context)
     }
@@ -168,7 +165,6 @@ impl PaneState {
     }
 
     /// How many rows the filter lets through.
-    #[must_use]
     pub fn hits(&self) -> usize {
         (0..self.rows.len()).filter(|at| self.is_hit(*at)).count()
     }
@@ -204,7 +200,6 @@ impl PaneState {
     }
 
     /// Whether the row that the user had selected is gone.
-    #[must_use]
     pub fn has_lost_selection(&self) -> bool {
         self.lost.is_some() && self.selected.is_none()
     }
@@ -218,7 +213,6 @@ impl PaneState {
     }
 
     /// What is selected is what something was done to just now, and nobody has selected it since.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.done.is_some() && self.done == self.selected
     }

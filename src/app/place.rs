@@ -24,7 +24,6 @@ pub enum Place {
 
 impl Place {
     /// None for what is about the whole server.
-    #[must_use]
     pub fn of(subject: &Subject) -> Option<Self> {
         Some(match *subject {
             Subject::Backend(id) => Self::Backend(id),
@@ -45,7 +44,6 @@ impl Place {
     }
 
     /// Whether a row is of it.
-    #[must_use]
     pub fn is(&self, row: RowId) -> bool {
         match (self, row) {
             (Self::Backend(wanted), RowId::Backend(id)) => {
@@ -60,7 +58,6 @@ impl Place {
     }
 
     /// The screens where it may be, the best first.
-    #[must_use]
     pub fn screens(&self) -> Vec<Screen> {
         match self {
             // A backend in the forest is best seen there.
@@ -72,7 +69,6 @@ impl Place {
     }
 
     /// The lock, where it is one.
-    #[must_use]
     pub fn tag(&self) -> Option<LockTag> {
         match self {
             Self::Lock(tag) | Self::LockOf(tag, _) => Some(*tag),

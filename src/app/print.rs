@@ -46,7 +46,6 @@ enum Printed {
 
 /// Header, findings, and the panes that there are; none before the first snapshot. Where a `width` is given, in columns, what is said is
 /// broken between words, rows are cut, and statements to copy are left as they are.
-#[must_use]
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     let said = head(view)?.into_iter().map(Printed::Said);
     let lines = said.chain(panes(view, width)).map(|line| match (line, width) {
@@ -69,7 +68,6 @@ fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
 }
 
 /// Who waits for whom, headings first; nothing where nobody does.
-#[must_use]
 pub fn chains(view: &View) -> Vec<String> {
     let index = ViewIndex::of(view);
     context(view, &index).map_or_else(Vec::new, |context| {

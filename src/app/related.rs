@@ -29,7 +29,6 @@ pub struct Related {
 }
 
 /// Everything that a row of this screen belongs to and that has a row of its own: whoever is in the way first, then what it has itself.
-#[must_use]
 pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> {
     let row = subject::subject_of(context, row).unwrap_or(row);
     let mut found = Vec::new();

@@ -35,7 +35,6 @@ pub struct Has {
 
 impl Has {
     /// What is there in this view.
-    #[must_use]
     pub fn of(view: &View) -> Self {
         let Some(snapshot) = view.snapshot.as_deref() else { return Self::default() };
         let (systems, lease_seen) = (&snapshot.systems, !view.leases.rows.is_empty());
@@ -51,7 +50,6 @@ impl Has {
     }
 
     /// What the job systems of others bring.
-    #[must_use]
     pub fn installations(all: &[InstallationRows]) -> Self {
         fn is_read<T>(part: &PartRows<T>) -> bool {
             part.section.taken_at.is_some() || part.section.error.is_some()
@@ -114,7 +112,6 @@ macro_rules! screens {
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
             /// Its key, its words and its panes.
-            #[must_use]
             pub fn definition(self) -> &'static Definition {
                 match self {
                     $(Self::$name => {
@@ -240,19 +237,16 @@ impl Default for Screen {
 
 impl Screen {
     /// Its name in the header and the footer.
-    #[must_use]
     pub fn title(self) -> &'static str {
         self.definition().title
     }
 
     /// Whether it can be gone to: one of its panes has something to show.
-    #[must_use]
     pub fn is_there(self, has: Has) -> bool {
         self.there(has).next().is_some()
     }
 
     /// Its panes, in the order that Tab goes through.
-    #[must_use]
     pub fn panes(self, has: Has) -> Vec<Pane> {
         let there: Vec<Pane> = self.there(has).collect();
         if there.is_empty() { self.all().take(1).collect() } else { there }
@@ -264,7 +258,6 @@ impl Screen {
     }
 
     /// The part of its height that a pane has there, beside the parts of the others.
-    #[must_use]
     pub fn share(self, pane: Pane) -> u16 {
         self.definition().panes.iter().find(|place| place.pane == pane).map_or(1, |place| place.share)
     }

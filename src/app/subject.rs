@@ -8,7 +8,6 @@ use crate::model::task::TaskRow;
 use crate::model::wait_graph::Party;
 
 /// A row as the plans know it.
-#[must_use]
 pub fn selected(id: RowId) -> SelectedRow {
     match id {
         RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _, false) => SelectedRow::Backend(id),
@@ -25,7 +24,6 @@ pub fn selected(id: RowId) -> SelectedRow {
 }
 
 /// Process id behind a row, if it is about a process.
-#[must_use]
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
         RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), ..) => Some(id.pid),
@@ -34,7 +32,6 @@ pub fn pid_of(id: RowId) -> Option<i32> {
 }
 
 /// The same, and for a task the process that holds its key.
-#[must_use]
 pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
     match id {
         RowId::Task(task, again) => context.task(task, again)?.holder,
@@ -46,7 +43,6 @@ pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
 }
 
 /// Who can wait or be waited for behind a row; none where it is about something else.
-#[must_use]
 pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
     match id {
         RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
@@ -58,7 +54,6 @@ pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
 }
 
 /// The row that an event is about, whether or not it is there.
-#[must_use]
 pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
     let RowId::Event(number, 1) = id else { return None };
     Some(match context.view.events.get(number)?.subject.clone()? {
@@ -79,7 +74,6 @@ pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
 
 /// Whether two rows, perhaps on different screens, are about the same backend, transaction, lock or task: a
 /// task leads to the lock on its key, and to the session that holds it.
-#[must_use]
 pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool {
     match (row, followed) {
         _ if row == followed => true,

@@ -31,7 +31,6 @@ pub fn parse(text: &str, newest: Timestamp, zone: Zone) -> Result<Option<Step>, 
 }
 
 /// `2026-11-04 14:02:31 +01:00`, or without the year where there is little room.
-#[must_use]
 pub fn dated(at: Timestamp, zone: Zone, wide: bool) -> String {
     let at = at.with_timezone(&zone);
     let time = at.format(if wide { "%Y-%m-%d %H:%M:%S" } else { "%m-%d %H:%M:%S" });

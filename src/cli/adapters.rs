@@ -22,7 +22,6 @@ pub enum AdaptersCommand {
 
 impl AdaptersCommand {
     /// The target, where one is named.
-    #[must_use]
     pub fn target(&self) -> Option<&str> {
         match self {
             Self::List(arguments) => arguments.target.as_deref(),

@@ -91,7 +91,6 @@ pub(super) fn after_help() -> String {
 
 impl CheckArgs {
     /// Ranges and the checks that are wanted.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
             warning: self.warning.iter().cloned().collect(),
@@ -102,14 +101,12 @@ impl CheckArgs {
     }
 
     /// Whether the command line names this check.
-    #[must_use]
     pub fn names(&self, name: &str) -> bool {
         let limits = self.warning.iter().chain(&self.critical).map(|(check, _)| check);
         limits.chain(&self.only).any(|check| check == name)
     }
 
     /// The words that the report is written in: Zabbix takes the same object as JSON.
-    #[must_use]
     pub fn words(&self) -> CheckFormat {
         match self.format {
             Format::Plugin => CheckFormat::Plugin,
@@ -120,7 +117,6 @@ impl CheckArgs {
     }
 
     /// What it is when no connection can be made.
-    #[must_use]
     pub fn down(&self) -> Status {
         match self.down_is {
             DownIs::Unknown => Status::Unknown,

@@ -68,7 +68,6 @@ pub enum ThemeName {
 
 impl ThemeName {
     /// The name in the config.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Dark => "dark",

@@ -57,7 +57,6 @@ pub struct RecordArgs {
 
 impl RecordArgs {
     /// How much around trouble is recorded; none for everything.
-    #[must_use]
     pub fn around(&self) -> Option<Around> {
         const BEFORE: Duration = Duration::from_secs(2 * 60);
         const AFTER: Duration = Duration::from_secs(5 * 60);
@@ -229,7 +228,6 @@ pub enum ReportFormat {
 
 impl ReportArgs {
     /// The format that was asked for, or that the name of the file has.
-    #[must_use]
     pub fn format(&self) -> ReportFormat {
         let ending =
             self.output.as_deref().and_then(|path| path.extension()).and_then(|ending| ending.to_str());

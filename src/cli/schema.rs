@@ -32,7 +32,6 @@ pub enum SchemaCommand {
 
 impl SchemaCommand {
     /// Where to do it; none for what needs no server.
-    #[must_use]
     pub fn place(&self) -> Option<&SchemaPlace> {
         match self {
             Self::Install(place) | Self::Status(place) => Some(place),
@@ -116,7 +115,6 @@ pub enum LogName {
 
 impl LogName {
     /// Which of the schema's.
-    #[must_use]
     pub fn log(self) -> Log {
         match self {
             Self::Executions => Log::Executions,

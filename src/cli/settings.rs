@@ -81,7 +81,6 @@ pub enum SettingsError {
 
 impl SettingsError {
     /// 1 for a bad config file, 2 for wrong usage.
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Config(_) => 1,
@@ -146,7 +145,6 @@ impl Cli {
     }
 
     /// Whether the command line says where to connect; else the environment does.
-    #[must_use]
     pub fn names_server(&self) -> bool {
         let flags = &self.connect;
         let own = match &self.command {
@@ -161,7 +159,6 @@ impl Cli {
     }
 
     /// Whether a password stands on the command line, where others see it. Those of the config's targets do not.
-    #[must_use]
     pub fn shows_password(&self, config: &Config) -> bool {
         let target = self.target(config).ok().and_then(|(target, named)| target.filter(|_| named.is_none()));
         [target, self.connect.dbname.as_deref()].into_iter().flatten().any(has_password)

@@ -15,7 +15,6 @@ pub struct Location {
 
 /// The file that `--config` names, else `LOCKTOP_CONFIG`, else the user's: `locktop/config.toml` in
 /// `XDG_CONFIG_HOME` or `~/.config`. None when there is no home directory either.
-#[must_use]
 pub fn locate(flag: Option<PathBuf>, env: &dyn Fn(&str) -> Option<String>) -> Option<Location> {
     let named = flag.or_else(|| env("LOCKTOP_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from));
     if let Some(path) = named {

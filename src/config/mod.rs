@@ -250,7 +250,6 @@ impl Config {
     }
 
     /// A mistake that only shows later, such as a key bound to two actions, told like any other.
-    #[must_use]
     pub fn mistake(&self, at: Position, message: impl Into<String>) -> ConfigError {
         ConfigError::Mistakes {
             file: self.path.clone().unwrap_or_default(),

@@ -53,7 +53,6 @@ pub struct Digest {
 
 impl Digest {
     /// Begins with a view that has no snapshot.
-    #[must_use]
     pub fn new(target: TargetId, thresholds: Thresholds, lock_names: LockNames) -> Self {
         let view = View {
             target,
@@ -91,7 +90,6 @@ impl Digest {
     }
 
     /// The view of a look that was kept, as it was when it was live.
-    #[must_use]
     pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
         let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame, expected } = kept;
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
@@ -119,13 +117,11 @@ impl Digest {
     }
 
     /// What is remembered for the next snapshot.
-    #[must_use]
     pub fn past(&self) -> Arc<Past> {
         Arc::new(self.past.clone())
     }
 
     /// The last view, as it is kept; `past` is what was remembered when its snapshot came.
-    #[must_use]
     pub fn look(&self, past: Arc<Past>) -> Look {
         Look { view: self.view(), past, notes: Arc::clone(&self.notes) }
     }
@@ -170,13 +166,11 @@ impl Digest {
     }
 
     /// The view that was published last.
-    #[must_use]
     pub fn view(&self) -> Arc<View> {
         Arc::clone(&self.view)
     }
 
     /// The snapshot of the last view; none before the first.
-    #[must_use]
     pub fn snapshot(&self) -> Option<&Snapshot> {
         self.view.snapshot.as_deref()
     }

@@ -46,7 +46,6 @@ pub struct Reader {
 
 impl EventSender {
     /// A sender, and what reads it.
-    #[must_use]
     pub fn new() -> (Self, Reader) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self { sender }, Reader { receiver })

@@ -62,7 +62,6 @@ pub struct PollControl {
 
 impl PollControl {
     /// The wish for a poll this often, and where to change it. It stays when the sender goes.
-    #[must_use]
     pub fn every(interval: Duration) -> (watch::Sender<Duration>, Self) {
         let (sender, interval) = watch::channel(interval);
         let (_, shown) = watch::channel(Parts::ALL);
@@ -70,7 +69,6 @@ impl PollControl {
     }
 
     /// Where to say which blockers are expected from now on; at first these.
-    #[must_use]
     pub fn expecting(&mut self, expected: Arc<[ExpectedBlocker]>) -> watch::Sender<Arc<[ExpectedBlocker]>> {
         let (sender, expected) = watch::channel(expected);
         self.expected = Some(expected);
@@ -78,7 +76,6 @@ impl PollControl {
     }
 
     /// Where to say what somebody looks at; at first nothing of those. Without this it is everything.
-    #[must_use]
     pub fn showing(&mut self) -> watch::Sender<Parts> {
         let (sender, shown) = watch::channel(Parts::NONE);
         self.shown = shown;
@@ -175,7 +172,6 @@ impl Live {
     }
 
     /// Where others tell of events, which are then in the next view.
-    #[must_use]
     pub fn event_sender(&self) -> EventSender {
         self.event_sender.clone()
     }
@@ -186,13 +182,11 @@ impl Live {
     }
 
     /// The connection of the poll, which serves where there is no other.
-    #[must_use]
     pub fn line(&self) -> watch::Receiver<Option<Line>> {
         self.line.subscribe()
     }
 
     /// The view to begin with, which has no snapshot yet.
-    #[must_use]
     pub fn view(&self) -> Arc<View> {
         self.digest.view()
     }

@@ -15,7 +15,6 @@ pub struct Recount {
 
 impl Recount {
     /// For looks that are usually so many seconds apart.
-    #[must_use]
     pub fn new(refresh: f64) -> Self {
         let mut counter = Counter::default();
         counter.refresh(refresh);

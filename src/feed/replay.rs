@@ -112,19 +112,16 @@ impl Recording {
     }
 
     /// Seconds from one look to the next, usually.
-    #[must_use]
     pub fn refresh(&self) -> f64 {
         self.about().map(|about| about.refresh).filter(|seconds| *seconds > 0.0).unwrap_or(1.0)
     }
 
     /// What it says of itself; none where nothing is there yet.
-    #[must_use]
     pub fn about(&self) -> Option<&About> {
         self.about.as_ref()
     }
 
     /// Its looks, oldest first. Their numbers are their places, from 1 on.
-    #[must_use]
     pub fn moments(&self) -> &[Moment] {
         &self.moments
     }
@@ -243,7 +240,6 @@ impl Recording {
     }
 
     /// From when on something is a finding: the file's own limits, or those it is judged by.
-    #[must_use]
     pub fn thresholds(&self) -> Thresholds {
         let own = || self.about.as_ref().map(|about| about.thresholds.clone());
         self.thresholds.clone().or_else(own).unwrap_or_default()

@@ -5,7 +5,6 @@ use crate::model::view::{Sample, Series};
 use crate::model::wait_graph::WaitGraph;
 
 /// The series with one more sample, and without those older than `minutes` before it.
-#[must_use]
 pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32) -> Series {
     let oldest = at - chrono::TimeDelta::minutes(i64::from(minutes));
     let start = series.samples.partition_point(|sample| sample.at < oldest);

@@ -38,7 +38,6 @@ pub struct Spare {
 impl Spare {
     /// Opens the connection in the background. While the poll, whose views these are, has lost its own, none is
     /// asked for: one that knocks is enough.
-    #[must_use]
     pub fn keep(info: ConnInfo, limits: Limits, views: watch::Receiver<Arc<View>>) -> Self {
         let (sender, slot) = watch::channel(None);
         Self { slot, keeper: tokio::spawn(keep(info, limits, views, sender)) }
@@ -75,13 +74,11 @@ impl Spare {
     }
 
     /// Whether a pooler lends its session by the transaction.
-    #[must_use]
     pub fn is_lent(&self) -> bool {
         usable(&self.slot.borrow()).is_some_and(|line| line.pooling == Pooling::Transactions)
     }
 
     /// The process that serves it; none without a connection, or where it is another one each time.
-    #[must_use]
     pub fn pid(&self) -> Option<i32> {
         usable(&self.slot.borrow()).and_then(|line| line.pid)
     }

@@ -32,7 +32,6 @@ pub struct Throttle {
 
 impl Throttle {
     /// Takes no more than this share of one core; 1 and more is never reached.
-    #[must_use]
     pub fn new(share: f64) -> Self {
         Self { share, costs: VecDeque::with_capacity(LOOKS + 1), step: 0.0 }
     }
@@ -56,7 +55,6 @@ impl Throttle {
     }
 
     /// How often to poll where somebody asks for this interval; none for just that.
-    #[must_use]
     pub fn slowed(&self, asked: Duration) -> Option<Slowed> {
         let cost = self.cost()?;
         (self.step > asked.as_secs_f64()).then_some(Slowed { interval: self.step, cost })

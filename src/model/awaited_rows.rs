@@ -15,7 +15,6 @@ pub struct AwaitedRows {
 
 impl AwaitedRows {
     /// Looks through the locks once, if it is worth it.
-    #[must_use]
     pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
         if !graph.queues.iter().any(|queue| queue.tag.locktype() == LockType::TransactionId) {
             return Self::default();
@@ -26,7 +25,6 @@ impl AwaitedRows {
     }
 
     /// What `waiter` waits for: the row where its tuple lock tells, else what is awaited itself.
-    #[must_use]
     pub fn awaited<'a>(&'a self, tag: &'a LockTag, waiter: i32) -> &'a LockTag {
         match tag.locktype() {
             LockType::TransactionId => self.tuples.get(&waiter).unwrap_or(tag),

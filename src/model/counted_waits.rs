@@ -24,7 +24,6 @@ pub struct CountedWaits {
 }
 
 /// What is locked, of columns in which 0 stands for NULL.
-#[must_use]
 pub fn tag(
     locktype: LockType,
     database: u32,

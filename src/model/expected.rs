@@ -45,7 +45,6 @@ pub struct Blocker<'a> {
 
 impl<'a> Blocker<'a> {
     /// What is known of a session, with a wait of 0 s: who asks fills in how long others have waited.
-    #[must_use]
     pub fn of(backend: &'a Backend) -> Self {
         Self {
             application: backend.application.as_deref(),
@@ -57,7 +56,6 @@ impl<'a> Blocker<'a> {
     }
 
     /// A prepared transaction: no application has it any more, and it runs nothing.
-    #[must_use]
     pub fn of_prepared(row: &'a Prepared) -> Self {
         Self { user: row.owner.as_deref(), database: row.database.as_deref(), ..Self::default() }
     }
@@ -65,7 +63,6 @@ impl<'a> Blocker<'a> {
 
 impl ExpectedBlocker {
     /// Whether a blocker meets the conditions; `holds` tells whether a lock of that name is all that others wait for.
-    #[must_use]
     pub fn is_met(&self, blocker: Blocker<'_>, holds: impl FnOnce(&str) -> bool) -> bool {
         let conditions = [
             (&self.application, blocker.application),
@@ -81,7 +78,6 @@ impl ExpectedBlocker {
     }
 
     /// Whether it does not expect just everybody.
-    #[must_use]
     pub fn has_condition(&self) -> bool {
         [&self.application, &self.user, &self.database, &self.lock, &self.statement]
             .into_iter()
@@ -89,7 +85,6 @@ impl ExpectedBlocker {
     }
 
     /// The entry as it stands in the config, a line for each of its keys.
-    #[must_use]
     pub fn toml(&self) -> String {
         let longest = self.longest_wait.map(|longest| Text::from(format!("{}s", longest.as_secs_f64())));
         let keys = [
@@ -110,7 +105,6 @@ impl ExpectedBlocker {
     }
 
     /// `, expected: nightly migration`: the end of a finding's summary.
-    #[must_use]
     pub fn words(&self) -> String {
         self.reason.as_ref().map_or_else(|| ", expected".to_owned(), |reason| format!(", expected: {reason}"))
     }

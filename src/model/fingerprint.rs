@@ -22,7 +22,6 @@ const TAGS: [&str; 10] = [
 
 /// One harmless line that statements have in common which differ in their literals, their comments and their layout, and in how
 /// many values a list has.
-#[must_use]
 pub fn fingerprint(statement: &str) -> String {
     if is_number(statement) || is_hash(statement) {
         return statement.to_owned();
@@ -69,7 +68,6 @@ fn without_lists(words: &str) -> String {
 
 /// What the comments of a statement say of where it came from: `controller=users action=show`; nothing where they say nothing
 /// that others have in common.
-#[must_use]
 pub fn tag(statement: &str) -> String {
     let mut found: Vec<String> = Vec::new();
     let mut rest = statement;
@@ -89,14 +87,12 @@ pub fn tag(statement: &str) -> String {
 }
 
 /// Whether that is all that was kept of a statement.
-#[must_use]
 pub fn is_number(query: &str) -> bool {
     let number = query.strip_prefix("query ");
     number.is_some_and(|number| number.len() == 8 && number.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Whether that is the form of a statement and the hash of it, `UPDATE query-0f3a91c27e`, as `--redact names` leaves them.
-#[must_use]
 pub fn is_hash(query: &str) -> bool {
     let is_form = |form: &str| form.is_empty() || forms().iter().any(|(known, _)| known.name == form);
     query.rsplit_once("query-").is_some_and(|(form, hash)| {
@@ -106,7 +102,6 @@ pub fn is_hash(query: &str) -> bool {
 
 /// A statement with `?` for its strings and numbers, and without what its comments say. One that the server cut within a
 /// string ends there. As the server's scanner reads them (`src/backend/parser/scan.l`).
-#[must_use]
 pub fn without_literals(query: &str) -> String {
     let mut out = String::with_capacity(query.len());
     let mut rest = query;

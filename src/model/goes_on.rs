@@ -6,7 +6,6 @@ use super::wait_graph::{Party, WaitGraph};
 /// Of those that are `freed` when some end, those who go on. Who waits in line for a row locks its place first, and waits for the
 /// end of the transaction that has the row only then (`heap_acquire_tuplock` before `XactLockTableWait` in
 /// `src/backend/access/heap/heapam.c`): when the first in line goes, the next has its place, and waits on.
-#[must_use]
 pub fn go_on(graph: &WaitGraph, ended: &[Party], mut freed: Vec<Party>) -> Vec<Party> {
     freed.retain(|party| !moves_up(graph, ended, *party));
     freed

@@ -35,7 +35,6 @@ fn key((pid, tag): &(i32, LockTag)) -> Key {
 
 impl HeldLocks {
     /// Since when that process has held that advisory lock.
-    #[must_use]
     pub fn get(&self, lock: &(i32, LockTag)) -> Option<HeldSince> {
         let at = self.keys.binary_search_by_key(&key(lock), |(key, _)| *key).ok()?;
         self.times.get(self.keys.get(at)?.1 as usize).copied()
@@ -69,7 +68,6 @@ impl FromIterator<((i32, LockTag), HeldSince)> for HeldLocks {
 pub type RunLocks = FxHashMap<(i32, LockTag), Timestamp>;
 
 /// The keys of what runs, held by the session of its worker.
-#[must_use]
 pub fn runs(tasks: &Board, snapshot: &Snapshot) -> RunLocks {
     let runs = tasks.rows.iter().filter(|row| matches!(row.state, TaskState::Running | TaskState::Slow));
     let key = |row: &super::task::TaskRow| {

@@ -7,7 +7,6 @@ use super::wait_graph::{Party, Queue};
 
 /// How many wait only because of each place in the queue, in order of the places. Linear: of all requests for one
 /// mode only the first is remembered.
-#[must_use]
 pub fn held_up(queue: &Queue) -> Vec<(usize, u32)> {
     let held = queue.holders.iter().fold(LockModes::default(), |modes, holder| modes.union(holder.modes));
     let holders: FxHashSet<Party> = queue.holders.iter().map(|holder| holder.party).collect();

@@ -64,7 +64,6 @@ impl HeldWatch {
     }
 
     /// The table for a snapshot. Without locks of this moment it stays as it was.
-    #[must_use]
     pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldLocks> {
         if snapshot.locks.error.is_none() {
             self.update(snapshot);

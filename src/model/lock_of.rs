@@ -70,7 +70,6 @@ pub struct Meeting {
 }
 
 /// Looks who is in the way of what a statement takes.
-#[must_use]
 pub fn meeting(view: &View, place: &Place, take: &Take, waits_for: Option<LockMode>) -> Meeting {
     let snapshot = view.snapshot.as_deref();
     let rows = snapshot.map_or(&[][..], |snapshot| &snapshot.locks.rows);
@@ -159,7 +158,6 @@ pub struct Known {
 }
 
 /// What is known of a party.
-#[must_use]
 pub fn known(view: &View, party: Party) -> Known {
     let Some(snapshot) = view.snapshot.as_deref() else { return Known::default() };
     match party {

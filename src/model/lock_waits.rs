@@ -55,13 +55,11 @@ pub struct WaitedLock {
 
 impl LockWaits {
     /// How long everybody has waited for any lock, in seconds.
-    #[must_use]
     pub fn total(&self) -> f64 {
         self.locks.iter().map(|lock| lock.total).sum()
     }
 
     /// A lock; none when it was never waited for, or is forgotten.
-    #[must_use]
     pub fn get(&self, tag: &LockTag) -> Option<&WaitedLock> {
         self.locks.iter().find(|lock| lock.tag == *tag)
     }
@@ -69,7 +67,6 @@ impl LockWaits {
 
 /// What waits are counted by. Of rows and pages the table is left, since their places change with every update, and of a
 /// transaction nothing: its number never comes again.
-#[must_use]
 pub fn contended(awaited: &LockTag) -> LockTag {
     let (database, relation) = (awaited.database(), awaited.relation());
     let anew = LockTag::new(awaited.locktype());
@@ -234,7 +231,6 @@ fn take_over(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>, (tag
 }
 
 /// `accounts`, `rows of accounts`, `Prisma Migrate`, `ends of transactions`: text of the server. Who holds it may tell more.
-#[must_use]
 pub fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, awaited: &LockTag) -> Text {
     let relation = |what: &str| {
         let tag = contended(awaited).with_locktype(LockType::Relation);

@@ -15,7 +15,6 @@ pub const MODES: [LockMode; 8] = [
 ];
 
 /// The commonest statements that take a mode.
-#[must_use]
 pub const fn taken_by(mode: LockMode) -> &'static str {
     match mode {
         LockMode::AccessShare => "SELECT",
@@ -46,7 +45,6 @@ const fn activity(mode: LockMode) -> &'static str {
 
 /// `others may read it and lock its rows (FOR UPDATE), but not change its rows, vacuum or analyze it, …`: what goes on beside a
 /// mode, and what waits.
-#[must_use]
 pub fn beside(mode: LockMode) -> String {
     // Only materialized views are refreshed: it says nothing of a table.
     let all =

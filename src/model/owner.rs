@@ -18,14 +18,12 @@ pub struct Owner {
 
 impl Owner {
     /// Why nothing is done to a table of this name, where nothing is.
-    #[must_use]
     pub fn refusal(&self, table: &str) -> Option<String> {
         let stranger = self.stranger.as_deref()?;
         Some(format!("{table} belongs to {stranger}, who is not trusted; {}", remedy(stranger)))
     }
 
     /// The fact for a question: none where the owner is not known.
-    #[must_use]
     pub fn fact(&self, table: &str) -> Option<String> {
         (!self.name.is_empty()).then(|| format!("table {table} of {}", self.name))
     }

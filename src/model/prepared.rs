@@ -14,7 +14,6 @@ pub struct PreparedIndex {
 impl PreparedIndex {
     /// A prepared transaction holds the lock on its transaction id without a process; that row leads from the
     /// `virtualtransaction` of its locks to its row in `pg_prepared_xacts`.
-    #[must_use]
     pub fn of(snapshot: &Snapshot) -> Self {
         if snapshot.prepared.rows.is_empty() {
             return Self::default();
@@ -30,7 +29,6 @@ impl PreparedIndex {
     }
 
     /// The prepared transaction behind a virtual transaction of the same snapshot.
-    #[must_use]
     pub fn get<'a>(&self, snapshot: &'a Snapshot, xact: VirtualTransaction) -> Option<&'a Prepared> {
         snapshot.prepared.rows.get(*self.by_virtual.get(&xact)?)
     }

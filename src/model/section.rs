@@ -24,19 +24,16 @@ impl<T> Default for Section<T> {
 
 impl<T> Section<T> {
     /// Rows that were read at `taken_at`.
-    #[must_use]
     pub fn fresh(rows: Vec<T>, taken_at: Timestamp) -> Self {
         Self::shared(Arc::new(rows), taken_at)
     }
 
     /// The same for rows that may be those of an earlier snapshot: then nothing has changed in them.
-    #[must_use]
     pub fn shared(rows: Arc<Vec<T>>, taken_at: Timestamp) -> Self {
         Self { rows, taken_at: Some(taken_at), error: None }
     }
 
     /// These rows, marked as old: the attempt after them failed.
-    #[must_use]
     pub fn stale(&self, error: Text) -> Self {
         Self { rows: Arc::clone(&self.rows), taken_at: self.taken_at, error: Some(error) }
     }

@@ -32,7 +32,6 @@ pub struct Keepalives {
 
 impl Keepalives {
     /// Seconds after which a silent host is given up; none where the system decides.
-    #[must_use]
     pub fn after(self) -> Option<u32> {
         let given = self.idle > 0 && self.interval > 0 && self.count > 0;
         given.then(|| self.idle.saturating_add(self.interval.saturating_mul(self.count)))
@@ -67,7 +66,6 @@ pub enum Tls {
 
 impl Tls {
     /// Reads an `sslmode`; none is no TLS.
-    #[must_use]
     pub fn of(sslmode: Option<&str>) -> Self {
         match sslmode {
             None => Self::None,
@@ -78,7 +76,6 @@ impl Tls {
     }
 
     /// The `sslmode`; none without TLS.
-    #[must_use]
     pub fn sslmode(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -91,7 +88,6 @@ impl Tls {
 
 impl Pooling {
     /// In a word or two; none where nothing is in between.
-    #[must_use]
     pub fn words(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -177,7 +173,6 @@ pub enum Following {
 
 impl Server {
     /// How far behind a standby was at a moment of the server's clock; none for a primary.
-    #[must_use]
     pub fn following(&self, at: Timestamp) -> Option<Following> {
         let since = self.replayed_at.map(|replayed| (at - replayed).as_seconds_f64().max(0.0));
         self.in_recovery.then_some(match self.replay {
@@ -189,13 +184,11 @@ impl Server {
 
     /// The process of the connection, which tells one connection from the next; 0 where it says nothing of that, since a pooler lends
     /// another one each time.
-    #[must_use]
     pub fn lasting_pid(&self) -> i32 {
         if self.pooling == Pooling::Transactions { 0 } else { self.own_pid }
     }
 
     /// `app@db.example.com:5432`: which database of which server.
-    #[must_use]
     pub fn place(&self) -> String {
         crate::text::place(&self.database, &self.host, self.port)
     }
@@ -212,7 +205,6 @@ pub struct Names {
 
 impl Names {
     /// The relation of a lock by name, `accounts` or `schema.accounts` when it is not on the search path.
-    #[must_use]
     pub fn relation(&self, tag: &LockTag) -> Option<&Text> {
         self.relations.get(&(tag.database()?, tag.relation()?))
     }
@@ -249,20 +241,17 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// What the server said of itself, if it could be read.
-    #[must_use]
     pub fn server(&self) -> Option<&Server> {
         self.server.rows.first()
     }
 
     /// Finds a backend by its process id.
-    #[must_use]
     pub fn backend(&self, pid: i32) -> Option<&Backend> {
         self.backends.rows.iter().find(|backend| backend.pid == pid)
     }
 
     /// Whether the session with this process id and start is there, by this snapshot; none where that cannot be told: on a
     /// standby, which does not see the sessions of the primary, and where this role may not see when a session began.
-    #[must_use]
     pub fn has_session(&self, pid: i32, start: Timestamp) -> Option<bool> {
         if self.backends.error.is_some() || self.server()?.in_recovery {
             return None;
@@ -275,7 +264,6 @@ impl Snapshot {
 
     /// How long the key of a task must have been free, in seconds. For tables of locktop's own the database rules, by the setting
     /// `locktop.orphan_grace` or its default: there `recover`, workers and the views have only that. For all others the config does.
-    #[must_use]
     pub fn grace(&self, own: bool, thresholds: &Thresholds) -> f64 {
         let of_database = || self.server().and_then(|server| server.orphan_grace).unwrap_or(ORPHAN_GRACE);
         if own { of_database() } else { thresholds.orphan_grace }
@@ -284,7 +272,6 @@ impl Snapshot {
     /// When the server last came up, was promoted or started anew after a crash: those who held something before lost it then, and may
     /// not know it yet. As `up_since()` of the schema: the launchers start with the first that may write, or they may not be seen, and
     /// then a promotion was after the last transaction replayed.
-    #[must_use]
     pub fn up_since(&self) -> Option<Timestamp> {
         let server = self.server()?;
         let launchers = self.backends.rows.iter().filter(|backend| {

@@ -24,7 +24,6 @@ pub struct SnapshotIndex {
 
 impl SnapshotIndex {
     /// Notes where everything is; what it gives are positions in these two, and in no others.
-    #[must_use]
     pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
         Self {
             backends: positions(snapshot.backends.rows.iter().map(|backend| backend.pid)),
@@ -38,45 +37,38 @@ impl SnapshotIndex {
     }
 
     /// The backend with this process id.
-    #[must_use]
     pub fn backend<'a>(&self, snapshot: &'a Snapshot, pid: i32) -> Option<&'a Backend> {
         snapshot.backends.rows.get(*self.backends.get(&pid)? as usize)
     }
 
     /// The prepared transaction behind a virtual transaction.
-    #[must_use]
     pub fn prepared<'a>(&self, snapshot: &'a Snapshot, xact: VirtualTransaction) -> Option<&'a Prepared> {
         self.prepared.get(snapshot, xact)
     }
 
     /// Who waits for a lock; none where nobody does.
-    #[must_use]
     pub fn queue<'a>(&self, graph: &'a WaitGraph, tag: &LockTag) -> Option<&'a Queue> {
         graph.queues.get(*self.queues.get(tag)? as usize)
     }
 
     /// The place of somebody in the forest; none for who neither waits nor is waited for.
-    #[must_use]
     pub fn node<'a>(&self, graph: &'a WaitGraph, party: Party) -> Option<(usize, &'a TreeNode)> {
         let at = *self.nodes.get(&party)? as usize;
         Some((at, graph.tree.nodes.get(at)?))
     }
 
     /// What is known of a root blocker; none for everybody else.
-    #[must_use]
     pub fn root<'a>(&self, graph: &'a WaitGraph, party: Party) -> Option<&'a Root> {
         graph.roots.get(*self.roots.get(&party)? as usize)
     }
 
     /// What ending it would come to, of a root and of whoever is part of a deadlock.
-    #[must_use]
     pub fn ending<'a>(&self, graph: &'a WaitGraph, party: Party) -> Option<&'a Root> {
         let in_cycle = || graph.in_cycles.get(*self.in_cycles.get(&party)? as usize);
         self.root(graph, party).or_else(in_cycle)
     }
 
     /// What `waiter` waits for: of a transaction the row behind it, where that is known.
-    #[must_use]
     pub fn awaited<'a>(&'a self, tag: &'a LockTag, waiter: i32) -> &'a LockTag {
         self.awaited.awaited(tag, waiter)
     }

@@ -59,7 +59,6 @@ impl<T> Default for TableRows<T> {
 
 impl<T> TableRows<T> {
     /// The same rows, marked as old.
-    #[must_use]
     pub fn stale(&self, error: Text) -> Self {
         Self { source: Arc::clone(&self.source), section: self.section.stale(error), is_cut: self.is_cut }
     }
@@ -88,7 +87,6 @@ pub struct Systems {
 
 impl Systems {
     /// What was counted for a lock, where anything was; of several tables the first.
-    #[must_use]
     pub fn counted(&self, tag: &LockTag) -> Option<&CountedWaits> {
         let mut rows = self.contended.iter().flat_map(|table| table.section.rows.iter());
         rows.find(|counted| counted.tag == *tag)

@@ -17,7 +17,6 @@ use super::view::View;
 
 impl TaskWorker {
     /// Whether its session is still there. Of one whose start may not be seen the process id has to do.
-    #[must_use]
     pub fn lives(&self, snapshot: &Snapshot, index: &SnapshotIndex) -> bool {
         index
             .backend(snapshot, self.pid)
@@ -45,7 +44,6 @@ pub struct Takers {
 
 impl Takers {
     /// Those of the schema that this table is in; none where it cannot be told that there are no others, or where one takes all types.
-    #[must_use]
     pub fn of(snapshot: &Snapshot, index: &SnapshotIndex, table: &str, work: Work) -> Option<Self> {
         let tables: Vec<_> = tables(snapshot).collect();
         let unread = tables.iter().any(|table| table.section.error.is_some());
@@ -74,13 +72,11 @@ impl Takers {
     }
 
     /// Whether nobody takes work of this type from this table; false also where it cannot be told.
-    #[must_use]
     pub fn lacks(view: &View, snapshot: &Snapshot, (table, work): (&str, Work), kind: Option<&str>) -> bool {
         Self::of(snapshot, &view.index, table, work).is_some_and(|takers| !takers.takes(kind))
     }
 
     /// Whether one of them takes work of this type. What has none is taken only by who takes all.
-    #[must_use]
     pub fn takes(&self, kind: Option<&str>) -> bool {
         kind.is_some_and(|kind| self.types.contains(kind))
     }

@@ -23,7 +23,6 @@ pub struct TaskWorker {
 
 impl TaskWorker {
     /// The types that it takes; none: all of them.
-    #[must_use]
     pub fn types(&self) -> Option<Vec<String>> {
         serde_json::from_str(self.types.as_deref()?).ok()
     }

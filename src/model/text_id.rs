@@ -9,7 +9,6 @@ pub struct TextId(pub(crate) u64);
 
 impl TextId {
     /// Of what has this name in a table or on a server of that name.
-    #[must_use]
     pub fn of(source: &str, name: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         (source, name).hash(&mut hasher);

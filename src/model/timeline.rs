@@ -21,7 +21,6 @@ pub enum Trouble {
 
 impl Trouble {
     /// What kind of trouble an event is; none for one that is no trouble.
-    #[must_use]
     pub const fn of(kind: Kind) -> Option<Self> {
         match kind {
             Kind::RootBegun | Kind::CycleBegun | Kind::TaskOrphaned => Some(Self::Begun),
@@ -39,7 +38,6 @@ impl Trouble {
     }
 
     /// Its sign on a time line.
-    #[must_use]
     pub const fn sign(self) -> char {
         match self {
             Self::Action => 'a',

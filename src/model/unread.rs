@@ -18,7 +18,6 @@ pub struct Unread<'a> {
 
 impl Snapshot {
     /// The sections whose last attempt failed, in the order in which they are read. Items of a queue are of the table that its counts are of, and tell nothing more.
-    #[must_use]
     pub fn unread(&self) -> Vec<Unread<'_>> {
         let mut all = vec![
             unread("server", None, &self.server),

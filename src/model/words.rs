@@ -8,7 +8,6 @@ use super::snapshot::Snapshot;
 use super::{Text, id_generator, namespace, task, work_queue};
 
 /// The name of an advisory lock that `holder` holds or awaits: its application corroborates a guess.
-#[must_use]
 pub fn lock_name(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -94,7 +93,6 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
 
 /// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 4004 (Marten migrations?)`, `transaction 771`:
 /// text of the server, not yet fit for a screen. A guess never hides the key itself.
-#[must_use]
 pub fn target(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -127,7 +125,6 @@ pub fn target(
 }
 
 /// The same within a sentence: the name of an advisory lock stands in quotes.
-#[must_use]
 pub fn quoted(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -147,7 +144,6 @@ pub fn quoted(
 }
 
 /// Whether locktop shows a lock under that name; a lock of a row or a page has the name of its relation, too.
-#[must_use]
 pub fn is_called(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -196,7 +192,6 @@ fn advisory(tag: &LockTag, name: Option<LockName>) -> String {
 }
 
 /// Who that is, as one harmless line: role and application, `app@web`; the kind of process where it is no client.
-#[must_use]
 pub fn who(backend: &Backend) -> String {
     let shown = |text: &Option<Text>| {
         text.as_deref().filter(|text| !text.is_empty()).map(|text| crate::text::one_line(text).into_owned())

@@ -7,7 +7,6 @@ use super::wait_graph::{Party, WaitGraph};
 /// Whether it has a transaction id, and not merely for the lock that it waits for: who asks for `AccessExclusiveLock` on a relation gets one before the
 /// lock (`LogAccessExclusiveLockPrepare`, called by `LockAcquireExtended` in `src/backend/storage/lmgr/lock.c`), so that an
 /// ALTER TABLE that waits in the first statement of its transaction has one and may have changed nothing.
-#[must_use]
 pub fn has_written(graph: &WaitGraph, backend: &Backend) -> bool {
     backend.backend_xid.is_some() && !(is_first_statement(backend) && awaits_relation(graph, backend.pid))
 }

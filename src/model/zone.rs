@@ -17,7 +17,6 @@ pub enum Zone {
 
 impl Zone {
     /// One of the files below `/usr/share/zoneinfo`; none where it is no such file.
-    #[must_use]
     pub fn of_file(bytes: &[u8]) -> Option<Self> {
         let zone = tz::TimeZone::from_tz_data(bytes).ok()?;
         // A program has one zone.
@@ -38,14 +37,12 @@ impl Zone {
 
     /// The moment of a local time. An hour that there is twice is that within the span, else the first; one that the clocks leave out is
     /// none.
-    #[must_use]
     pub fn moment(self, local: NaiveDateTime, (first, last): (Timestamp, Timestamp)) -> Option<Timestamp> {
         let within = self.moments(local).find(|at| (first..=last).contains(at));
         within.or_else(|| self.moments(local).next())
     }
 
     /// The moments of a local time, the first first: two of an hour that there is twice, none of one that the clocks leave out.
-    #[must_use]
     pub fn moments(self, local: NaiveDateTime) -> impl DoubleEndedIterator<Item = Timestamp> {
         let found = local.and_local_timezone(self);
         let second = found.latest().filter(|_| matches!(found, LocalResult::Ambiguous(..)));

@@ -34,13 +34,11 @@ impl RedisSets {
     }
 
     /// How many servers each set has.
-    #[must_use]
     pub fn sizes(&self) -> Vec<usize> {
         self.0.iter().map(Vec::len).collect()
     }
 
     /// Whether there is no server.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

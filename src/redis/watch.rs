@@ -64,7 +64,6 @@ pub struct RedisState {
 
 /// Begins to read the servers in the background, until nobody listens any more. What is received is always the newest
 /// state. A plain list of servers is one set.
-#[must_use]
 pub fn watch(servers: impl Into<RedisSets>, options: RedisOptions) -> (Receiver<RedisState>, JoinHandle<()>) {
     let (sender, receiver) = channel(RedisState::default());
     (receiver, tokio::spawn(run(servers.into(), options, sender)))

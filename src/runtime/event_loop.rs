@@ -72,7 +72,6 @@ pub struct Expecting {
 
 impl Expecting {
     /// Nobody is told, as of a recording.
-    #[must_use]
     pub fn nobody() -> Self {
         Self { say: Box::new(|_, _| {}), written: mpsc::unbounded_channel().1 }
     }

@@ -39,7 +39,6 @@ pub(super) fn title(text: &str) -> io::Result<()> {
 }
 
 /// Whether there is a terminal to draw on and to read keys from.
-#[must_use]
 pub fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }

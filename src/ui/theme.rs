@@ -20,7 +20,6 @@ pub enum Base {
 
 impl Base {
     /// The theme of this name; none where there is none.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "dark" => Self::Dark,
@@ -47,7 +46,6 @@ pub enum Depth {
 
 impl Depth {
     /// What the environment says: `NO_COLOR`, `COLORTERM`, `TERM`.
-    #[must_use]
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Self {
         if var("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             return Self::None;
@@ -142,7 +140,6 @@ fn color((rgb, index, ansi): Shades, depth: Depth) -> Color {
 
 impl Theme {
     /// A theme for a terminal with this many colours.
-    #[must_use]
     pub fn new(base: Base, depth: Depth, ascii: bool) -> Self {
         match (base, depth) {
             (Base::Mono, _) | (_, Depth::None) => Self::mono(ascii),
@@ -225,7 +222,6 @@ impl Theme {
     }
 
     /// The style that a meaning is drawn in.
-    #[must_use]
     pub fn style(&self, tone: Tone) -> Style {
         self.styles.get(slot(tone)).copied().unwrap_or_default()
     }

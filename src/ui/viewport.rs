@@ -43,7 +43,6 @@ impl Viewport {
     }
 
     /// The table at a place of the screen, and the position of the row there among its rows.
-    #[must_use]
     pub fn row(&self, column: u16, row: u16) -> Option<(Pane, usize)> {
         let place = Position { x: column, y: row };
         let (pane, area, offset) = self.areas.iter().find(|(_, area, _)| area.contains(place))?;
@@ -51,7 +50,6 @@ impl Viewport {
     }
 
     /// What is at a place of the screen; what was drawn last lies on top.
-    #[must_use]
     pub fn hit(&self, column: u16, row: u16) -> Option<Spot> {
         let place = Position { x: column, y: row };
         let spot = self.spots.iter().rev().find(|(area, _)| area.contains(place));

@@ -13,7 +13,6 @@ use crate::text::one_line;
 pub const HEAD: &str = "taken_at,waiting,longest_wait,roots,worst_root,worst_root_who,worst_root_state,blocked,frees,prepared,cycles,critical,warnings,finding";
 
 /// The line of a look, without its end; none where it has no snapshot. What could not be read is empty.
-#[must_use]
 pub fn look(view: &View) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
     let has_locks = snapshot.locks.error.is_none();

@@ -14,13 +14,11 @@ pub struct Gids<'a> {
 
 impl<'a> Gids<'a> {
     /// Finds names in this snapshot, by the index that was made of it.
-    #[must_use]
     pub fn of(snapshot: &'a Snapshot, index: &'a SnapshotIndex) -> Self {
         Self { snapshot, index }
     }
 
     /// The prepared transaction that `party` is.
-    #[must_use]
     pub fn prepared(&self, party: Party) -> Option<&'a Prepared> {
         match party {
             Party::Backend(_) => None,
@@ -29,7 +27,6 @@ impl<'a> Gids<'a> {
     }
 
     /// The name given to PREPARE TRANSACTION; none for a session, and where its row was not read.
-    #[must_use]
     pub fn gid(&self, party: Party) -> Option<&'a str> {
         self.prepared(party).map(|row| &*row.gid)
     }

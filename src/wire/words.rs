@@ -17,32 +17,27 @@ pub struct Words<'a> {
 
 impl<'a> Words<'a> {
     /// For the locks of `snapshot`.
-    #[must_use]
     pub fn of(snapshot: &'a Snapshot, index: &'a SnapshotIndex, lock_names: &'a LockNames) -> Self {
         Self { snapshot, lock_names, index }
     }
 
     /// The backend with this process id.
-    #[must_use]
     pub fn backend(&self, pid: i32) -> Option<&'a Backend> {
         self.index.backend(self.snapshot, pid)
     }
 
     /// The name of an advisory lock that `pid` holds or awaits.
-    #[must_use]
     pub fn name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
         let holder = pid.and_then(|pid| self.backend(pid));
         words::lock_name(self.snapshot, self.lock_names, tag, holder)
     }
 
     /// What `waiter` waits for: of a transaction the row behind it, where that is known.
-    #[must_use]
     pub fn awaited(&self, tag: &LockTag, waiter: i32) -> String {
         self.target(self.index.awaited(tag, waiter), Some(waiter))
     }
 
     /// `accounts`, `"Prisma Migrate"`, `advisory 42`: text of the server, not yet fit for a screen.
-    #[must_use]
     pub fn target(&self, tag: &LockTag, pid: Option<i32>) -> String {
         let holder = pid.and_then(|pid| self.backend(pid));
         words::quoted(self.snapshot, self.lock_names, tag, holder)

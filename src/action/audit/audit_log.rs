@@ -49,7 +49,6 @@ struct Open {
 
 impl AuditLog {
     /// For a directory ([`super::directory`]); nothing is opened yet. Without one, nothing can be asked for.
-    #[must_use]
     pub fn new(directory: Option<PathBuf>, actor: Actor, server: ServerName) -> Self {
         let state = State {
             audit: None,
@@ -64,7 +63,6 @@ impl AuditLog {
     }
 
     /// Also writes to tables of these owners, where they are locktop's.
-    #[must_use]
     pub fn trusting(self, trusted_owners: TrustedOwners) -> Self {
         Self { trusted_owners, ..self }
     }

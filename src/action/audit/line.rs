@@ -54,7 +54,6 @@ pub struct ServerName {
 
 impl ServerName {
     /// What is known before it is asked.
-    #[must_use]
     pub fn of(info: &ConnInfo) -> Self {
         Self { address: info.places(), database: info.dbname().to_owned(), system_identifier: None }
     }

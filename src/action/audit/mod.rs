@@ -86,7 +86,6 @@ pub struct Entry {
 
 impl Entry {
     /// The id that the lines of this action have in the record.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -120,7 +119,6 @@ impl Audit {
     }
 
     /// The file that the newest lines are in.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.inner.store.path(store::FILE)
     }

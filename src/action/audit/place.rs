@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use etcetera::BaseStrategy;
 
 /// `locktop` in the user's state directory: `XDG_STATE_HOME` or `~/.local/state`. None when there is no home directory either.
-#[must_use]
 pub fn directory(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     // As the XDG specification has it, a relative path is ignored.
     let xdg = env("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

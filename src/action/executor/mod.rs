@@ -48,7 +48,6 @@ pub enum Order {
 
 impl Order {
     /// The server that it is for.
-    #[must_use]
     pub fn server(&self) -> TargetId {
         match self {
             Self::Act(command) => command.server,
@@ -93,7 +92,6 @@ pub struct Executor {
 
 impl Executor {
     /// Starts the executor in a task of its own.
-    #[must_use]
     pub fn start(lines: impl Lines, record: impl Record, settings: Settings) -> Self {
         let (orders, mut waiting) = mpsc::channel(WAITING);
         let (sender, answers) = mpsc::channel(WAITING);
@@ -122,7 +120,6 @@ impl Executor {
     }
 
     /// Hands an order over, without waiting. The answer comes at once where it cannot be taken.
-    #[must_use]
     pub fn order(&self, order: Order) -> Option<Answer> {
         let why = match self.orders.try_send(order) {
             Ok(()) => return None,
@@ -133,7 +130,6 @@ impl Executor {
     }
 
     /// The processes that serve locktop itself, as far as that is known.
-    #[must_use]
     pub fn own_pids(&self) -> Vec<i32> {
         (self.pids)()
     }
@@ -157,7 +153,6 @@ impl Drop for Executor {
 }
 
 /// The answer to what is not even tried.
-#[must_use]
 pub fn refuse(order: &Order, why: &str) -> Answer {
     match order {
         Order::Act(command) => Answer::Reported(Arc::new(not_tried(command, why))),

@@ -11,7 +11,6 @@ use crate::model::plan::{CommandId, PlanContext, Verb};
 use crate::model::wait_graph::Party;
 
 /// The keys that act on the selected row, or on what the open page is about, and what each does there.
-#[must_use]
 pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     let Some(context) = app.context().filter(|_| app.replay.is_none()) else { return Vec::new() };
     let read_only = app.settings.read_only;
@@ -48,7 +47,6 @@ fn expects(finding: &Finding) -> Option<(Action, &'static str)> {
 }
 
 /// The key that helps against a finding, and what it does.
-#[must_use]
 pub fn help(finding: &Finding) -> Option<(Action, &'static str)> {
     let binding = keymap::BINDINGS.iter().find(|binding| Some(binding.name) == finding.help)?;
     Some((binding.action, binding.short))
@@ -56,7 +54,6 @@ pub fn help(finding: &Finding) -> Option<(Action, &'static str)> {
 
 /// Whether the role may do that to the session that a finding is about, as far as is known. Pressed all the same, the key says what is
 /// lacking.
-#[must_use]
 pub fn is_permitted(context: &Context<'_>, finding: &Finding, action: Action) -> bool {
     let verb = match action {
         Action::Command(CommandId::Terminate) => Verb::Terminate,

@@ -29,7 +29,6 @@ impl Expecting {
     }
 
     /// What goes into the config file.
-    #[must_use]
     pub fn written(&self) -> Vec<ExpectedBlocker> {
         if self.writes && !self.known.takes_away { self.known.entries() } else { Vec::new() }
     }

@@ -11,14 +11,12 @@ use crate::model::plan::{ActionPlan, Caution, PlannedTarget, Refused, Verb};
 const WIDEST: u16 = 112;
 
 /// How wide a dialog is on a screen of so many columns.
-#[must_use]
 pub fn width(columns: u16) -> u16 {
     columns.saturating_sub(4).min(WIDEST)
 }
 
 impl Dialog {
     /// What stands on its frame: `Terminate 4312 app@web-3`.
-    #[must_use]
     pub fn title(&self) -> String {
         let verb = self.order.verb.does();
         let verb = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
@@ -37,7 +35,6 @@ impl Dialog {
     }
 
     /// All it says, for a screen of so many columns.
-    #[must_use]
     pub fn lines(&self, columns: u16) -> Vec<Line> {
         // The border, and a blank on each side.
         let room = usize::from(width(columns).saturating_sub(4));

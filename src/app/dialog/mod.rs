@@ -72,7 +72,6 @@ pub(in crate::app) enum Step {
 
 impl Dialog {
     /// A question that nobody has seen yet.
-    #[must_use]
     pub fn new(order: Order, plan: ActionPlan, seen: Arc<View>, revision: u64) -> Self {
         let (typed, word) = (String::new(), None);
         Self { order, plan, seen, typed, scroll: 0, word, revision, armed: false, new: true }
@@ -87,7 +86,6 @@ impl Dialog {
     }
 
     /// Whether it can be confirmed: it is on the screen as it is now.
-    #[must_use]
     pub fn is_armed(&self) -> bool {
         self.armed
     }
@@ -122,7 +120,6 @@ impl Dialog {
     }
 
     /// Why there is nothing to ask any more; none while there is, or may be.
-    #[must_use]
     pub fn why_over(&self) -> Option<String> {
         match &self.order.kind {
             // There is more to choose from; what is known of a blocker stays true when it is gone.
@@ -132,7 +129,6 @@ impl Dialog {
     }
 
     /// What can be chosen in it.
-    #[must_use]
     pub fn choices(&self) -> Vec<Choice> {
         match &self.order.kind {
             Kind::Sessions(ask) => {
@@ -148,14 +144,12 @@ impl Dialog {
     }
 
     /// Whether every character is for the confirmation: a number leaves the letters free.
-    #[must_use]
     pub fn takes_letters(&self) -> bool {
         let word = self.plan.confirm.word().filter(|_| self.types());
         word.is_some_and(|word| !word.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
     /// Whether a word has to be typed, and not a key pressed.
-    #[must_use]
     pub fn types(&self) -> bool {
         matches!(self.plan.confirm, Confirm::Count(_) | Confirm::Owner(_) | Confirm::Name(_))
     }

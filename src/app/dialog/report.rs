@@ -22,7 +22,6 @@ pub struct Flight {
 
 impl Flight {
     /// `terminate: asking…`, `terminate 3: asking…`, and once the first has its answer `terminate 3: asking… 2 of 3`.
-    #[must_use]
     pub fn words(&self) -> String {
         let verb = self.verb.does();
         match (self.count, self.done) {

@@ -234,7 +234,6 @@ const TIME_AND_PROGRAM: &[Binding] = &[
 
 impl Binding {
     /// The row of the table where a recording is shown: there is no now in it, and nothing is asked anew.
-    #[must_use]
     pub fn in_recording(self) -> Self {
         let (short, help) = match self.action {
             Action::LookBack => (self.short, "the look before this one"),
@@ -254,7 +253,6 @@ impl Binding {
 }
 
 /// The row of the table for an action.
-#[must_use]
 pub fn binding(action: Action) -> Option<&'static Binding> {
     BINDINGS.iter().find(|binding| binding.action == action)
 }

@@ -15,25 +15,21 @@ pub struct Cell {
 
 impl Cell {
     /// Text that means nothing special.
-    #[must_use]
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), tone: Tone::Plain }
     }
 
     /// Text that means what its tone says.
-    #[must_use]
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }
     }
 
     /// What nobody knows or what is not there.
-    #[must_use]
     pub fn none() -> Self {
         Self { text: "-".to_owned(), tone: Tone::Dim }
     }
 
     /// Text of the server as one harmless line.
-    #[must_use]
     pub fn server(text: Option<&str>) -> Self {
         match text {
             // No screen is wider; a query may have a megabyte.
@@ -43,19 +39,16 @@ impl Cell {
     }
 
     /// A duration in words, of seconds; a dash where there are none.
-    #[must_use]
     pub fn age(seconds: Option<f64>, tone: Tone) -> Self {
         seconds.map_or_else(Self::none, |seconds| Self::toned(crate::text::duration(seconds), tone))
     }
 
     /// The same text with another meaning; what is not there stays as it is.
-    #[must_use]
     pub fn with_tone(self, tone: Tone) -> Self {
         if self == Self::none() { self } else { Self { tone, ..self } }
     }
 
     /// What it says, to sort and filter by.
-    #[must_use]
     pub fn into_value<'a>(self) -> Value<'a> {
         if self == Self::none() { Value::Missing } else { Value::Text(Cow::Owned(self.text)) }
     }
@@ -76,26 +69,22 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// A number; missing where there is none.
-    #[must_use]
     pub fn number(value: Option<f64>) -> Self {
         value.map_or(Self::Missing, Self::Number)
     }
 
     /// A whole number; missing where there is none.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53, and nothing is sorted wrongly beyond")]
     pub fn whole(value: Option<i64>) -> Self {
         value.map_or(Self::Missing, |value| Self::Number(value as f64))
     }
 
     /// Text of the server; missing for NULL.
-    #[must_use]
     pub fn text(text: Option<&'a str>) -> Self {
         text.map_or(Self::Missing, |text| Self::Text(Cow::Borrowed(text)))
     }
 
     /// A state whose cell says nothing but its name.
-    #[must_use]
     pub fn state(name: impl Into<Cow<'a, str>>) -> Self {
         let name = name.into();
         Self::State(name.clone(), name)

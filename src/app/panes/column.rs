@@ -43,13 +43,11 @@ pub struct Heading {
 
 impl Heading {
     /// At which edge its cells stand.
-    #[must_use]
     pub fn align(&self) -> Align {
         if self.right { Align::Right } else { Align::Left }
     }
 
     /// The heading as it is over these rows; none where the column says nothing there.
-    #[must_use]
     pub fn over(self, context: Option<&Context<'_>>) -> Option<Self> {
         let Some(context) = context else { return Some(self) };
         if self.only_where.is_some_and(|is_of_use| !is_of_use(context)) {
@@ -143,35 +141,30 @@ impl<R: Rows> Column<R> {
     }
 
     /// Left out when the screen is narrow: the higher, the sooner.
-    #[must_use]
     pub const fn rank(mut self, rank: u8) -> Self {
         self.heading.rank = rank;
         self
     }
 
     /// The column with its cells at the right edge.
-    #[must_use]
     pub const fn right(mut self) -> Self {
         self.heading.right = true;
         self
     }
 
     /// The column with its cells at the left edge.
-    #[must_use]
     pub const fn left(mut self) -> Self {
         self.heading.right = false;
         self
     }
 
     /// The column, only there where it tells rows apart.
-    #[must_use]
     pub const fn only_where(mut self, is_of_use: fn(&Context<'_>) -> bool) -> Self {
         self.heading.only_where = Some(is_of_use);
         self
     }
 
     /// Stays however narrow the screen is, where that holds.
-    #[must_use]
     pub const fn kept_where(mut self, stays: fn(&Context<'_>) -> bool) -> Self {
         self.heading.kept_where = Some(stays);
         self

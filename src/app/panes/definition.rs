@@ -93,7 +93,6 @@ pub struct Read<'a> {
 
 impl Definition {
     /// A pane with these rows; the rest as most panes have it.
-    #[must_use]
     pub const fn new(
         (title, one): (&'static str, &'static str),
         table: &'static dyn Table,

@@ -14,7 +14,6 @@ pub(super) fn count(number: usize, one: &str, many: &str) -> String {
 }
 
 /// How old rows are that could not be read, and why.
-#[must_use]
 pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fact {
     let age = context
         .age(taken)

@@ -7,7 +7,6 @@ const DISPENSABLE: u8 = 3;
 
 /// Chooses from `columns` those that fit into `width`, with a column between each two, and how wide each is. The first stays when
 /// the others are scrolled by `offset`.
-#[must_use]
 pub fn fitted(pane: Pane, columns: Vec<Heading>, offset: usize, width: u16) -> Vec<(Heading, u16)> {
     let columns = comfortable(pane, columns, width);
     let is_seen = |(at, _): &(usize, Heading)| *at == 0 || *at > offset;

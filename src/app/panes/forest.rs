@@ -30,7 +30,6 @@ pub struct ChainRow {
 }
 
 /// The lines of the forest. `fold` puts waiters that are alike into one line; a filter wants each by itself.
-#[must_use]
 pub(super) fn lines(context: &Context<'_>, fold: bool) -> Vec<ChainRow> {
     let tree = &context.view.graph.tree;
     let mut rows = Vec::new();
@@ -75,7 +74,6 @@ fn lead(rows: &mut [ChainRow]) {
 }
 
 /// The lines that pass, each under those that it waits behind: whoever looks for a waiter wants to see who blocks it.
-#[must_use]
 pub fn with_ancestors(rows: &[ChainRow], passes: impl Fn(ChainRow) -> bool) -> Vec<ChainRow> {
     let mut kept: Vec<ChainRow> = Vec::new();
     // From the end: what is under a line comes first. How far in the parent is that is still wanted, and at which

@@ -56,7 +56,6 @@ macro_rules! panes {
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
             /// Its columns, its rows and its words.
-            #[must_use]
             pub fn definition(self) -> &'static Definition {
                 match self {
                     $(Self::$name => &$module::PANE,)*
@@ -131,13 +130,11 @@ panes! {
 
 impl Pane {
     /// Its name, on its title line.
-    #[must_use]
     pub fn title(self) -> &'static str {
         self.definition().title
     }
 
     /// What its title says beside its name; how old its rows are and why, where they could not be read anew.
-    #[must_use]
     pub fn facts(self, context: &Context<'_>, total: Total) -> Vec<Fact> {
         let mut facts = (self.definition().facts)(context, total);
         let read = (self.definition().read)(context);
@@ -146,7 +143,6 @@ impl Pane {
     }
 
     /// Its columns, whatever its rows are.
-    #[must_use]
     pub fn table(self) -> &'static dyn Table {
         self.definition().table
     }
@@ -156,7 +152,6 @@ impl Pane {
 const OTHER_STATES: [&str; 4] = ["idle in xact", "idle aborted", "fastpath", "split"];
 
 /// Whether that is the name of a state of a row of any pane.
-#[must_use]
 pub fn is_state(word: &str) -> bool {
     Pane::ALL.into_iter().any(|pane| (pane.definition().is_state)(word))
         || OTHER_STATES.into_iter().any(|state| state.eq_ignore_ascii_case(word))

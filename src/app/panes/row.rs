@@ -30,13 +30,11 @@ const _: () = assert!(size_of::<Row>() == 16, "a row of a pane has 16 bytes");
 
 impl Row {
     /// One for each row of a list, in its order.
-    #[must_use]
     pub fn all(count: usize) -> Vec<Self> {
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(Self::At).collect()
     }
 
     /// One for each row of several tables, in their order; `counts` are their lengths.
-    #[must_use]
     pub fn all_of(counts: impl Iterator<Item = usize>) -> Vec<Self> {
         let of = |(table, count): (u32, usize)| {
             (0..u32::try_from(count).unwrap_or(u32::MAX)).map(move |at| Self::In(table, at))
@@ -45,7 +43,6 @@ impl Row {
     }
 
     /// The index in a list; none for a row of another kind.
-    #[must_use]
     pub fn at(self) -> Option<usize> {
         match self {
             Self::At(at) => Some(at as usize),
@@ -54,7 +51,6 @@ impl Row {
     }
 
     /// The indexes of its table and of the row in it; none for a row of another kind.
-    #[must_use]
     pub fn within(self) -> Option<(usize, usize)> {
         match self {
             Self::In(table, at) => Some((table as usize, at as usize)),
@@ -106,7 +102,6 @@ pub enum RowId {
 
 impl RowId {
     /// The pane that can say most of it: its definition has the name and the detail page.
-    #[must_use]
     pub fn home(self) -> Pane {
         match self {
             Self::Backend(_) => Pane::Backends,

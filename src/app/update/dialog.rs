@@ -191,7 +191,6 @@ impl App {
     }
 
     /// Why nothing can be asked for at all.
-    #[must_use]
     pub fn cannot_ask(&self) -> Option<&'static str> {
         match self.link() {
             Link::Live => None,
@@ -351,7 +350,6 @@ impl App {
     }
 
     /// Whether a frame with the question in it has to be waited for.
-    #[must_use]
     pub fn awaits_frame(&self) -> bool {
         self.dialog.as_ref().is_some_and(|dialog| !dialog.is_armed())
             || self.notice.as_ref().is_some_and(|notice| !notice.seen)

@@ -69,7 +69,6 @@ impl App {
     }
 
     /// Whether the newest data is older than it should be. What is of the past is as old as it says.
-    #[must_use]
     pub fn is_stale(&self) -> bool {
         self.past.is_none() && (self.silence > self.apart() + TIMEOUT || !matches!(self.link(), Link::Live))
     }
@@ -80,7 +79,6 @@ impl App {
     }
 
     /// Whether a view has a snapshot of its own. Where only an event was told it has that of the view before, which is no younger for it.
-    #[must_use]
     pub fn is_news(&self, view: &View) -> bool {
         let newest = self.latest.as_ref().or(self.view.as_ref()).and_then(|view| view.snapshot.as_ref());
         !matches!((newest, &view.snapshot), (Some(old), Some(new)) if Arc::ptr_eq(old, new))
@@ -292,7 +290,6 @@ impl App {
     }
 
     /// Whether a question is open, or what was confirmed is not done yet.
-    #[must_use]
     pub fn is_asking(&self) -> bool {
         self.dialog.is_some() || !self.flights.is_empty()
     }

@@ -73,7 +73,6 @@ impl From<ConfigError> for Failure {
 }
 
 /// Runs a command. The program's only writer to standard error, apart from a panic.
-#[must_use]
 pub fn run(cli: &Cli) -> ExitCode {
     match command(cli) {
         Ok(status) => ExitCode::from(status),
@@ -93,7 +92,6 @@ pub fn run(cli: &Cli) -> ExitCode {
 }
 
 /// Prints what the command line was answered with, be it help or what is wrong with it, and says how that went.
-#[must_use]
 pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     let status = u8::try_from(answer.exit_code()).unwrap_or(1);
     if is_check(line) {

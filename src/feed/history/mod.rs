@@ -44,7 +44,6 @@ impl Default for Limits {
 
 impl Limits {
     /// Whether anything is kept.
-    #[must_use]
     pub fn keep(&self) -> bool {
         self.memory > 0 && !self.length.is_zero()
     }

@@ -74,7 +74,6 @@ pub struct Store {
 
 impl Store {
     /// A store without looks.
-    #[must_use]
     pub fn new(limits: Limits, target: TargetId, thresholds: Thresholds) -> Self {
         Self {
             limits,
@@ -115,7 +114,6 @@ impl Store {
     }
 
     /// Bytes that all of it takes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let events = self.logs.back().zip(self.logs.front()).map_or(0, |(newest, oldest)| {
             let all = end(newest).saturating_sub(oldest.dropped());

@@ -59,13 +59,11 @@ pub struct Learner {
 
 impl Learner {
     /// Begins with the names of the config.
-    #[must_use]
     pub fn new(info: ConnInfo, limits: Limits, configured: LockNames, queries: Vec<Query>) -> Self {
         Self { info, limits, configured, queries, known: Vec::new(), notes: Vec::new() }
     }
 
     /// The names of the config and all that were learned.
-    #[must_use]
     pub fn learned(&self) -> Learned {
         let mut names = self.configured.clone();
         for known in &self.known {

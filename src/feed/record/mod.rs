@@ -124,7 +124,6 @@ impl Tape {
     }
 
     /// Looks that were written: one without a snapshot, or too large, is passed over.
-    #[must_use]
     pub fn looks(&self) -> u64 {
         self.looks
     }

@@ -72,7 +72,6 @@ impl Salt {
     }
 
     /// `role-0f3a91c27e`; what is one already stays.
-    #[must_use]
     pub fn hash(self, kind: &str, name: &str) -> Text {
         let is_hash = |rest: &str| rest.len() == 10 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
         if name.strip_prefix(kind).and_then(|rest| rest.strip_prefix('-')).is_some_and(is_hash) {

@@ -27,7 +27,6 @@ pub enum Redaction {
 
 impl Redaction {
     /// Its word on the command line and in the file.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -38,7 +37,6 @@ impl Redaction {
     }
 
     /// Whether names, and not only statements, are replaced by hashes.
-    #[must_use]
     pub const fn hides_names(self) -> bool {
         matches!(self, Self::Names(_))
     }

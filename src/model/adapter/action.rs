@@ -21,13 +21,11 @@ impl ActionKind {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word in the file, behind `actions.`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// What its statement may name of the row.
-    #[must_use]
     pub const fn values(self) -> &'static [Value] {
         match self {
             Self::Recover => &[Value::Id, Value::Worker, Value::Attempt, Value::StartedAt],
@@ -36,7 +34,6 @@ impl ActionKind {
     }
 
     /// What tells one run or holder from the next: one of these has to stand in the statement.
-    #[must_use]
     pub const fn telling(self) -> &'static [Value] {
         match self {
             Self::Recover => &[Value::StartedAt, Value::Attempt],
@@ -67,7 +64,6 @@ pub enum Value {
 
 impl Value {
     /// What stands for it in a statement, in braces.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -113,7 +109,6 @@ pub struct Values {
 
 impl Values {
     /// Whether the row has a value for that: a statement that names it cannot be sent else.
-    #[must_use]
     pub fn has(&self, value: Value) -> bool {
         match value {
             Value::Id => true,

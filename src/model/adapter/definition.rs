@@ -42,25 +42,21 @@ pub struct Adapter {
 
 impl Adapter {
     /// The rule of the table with this key; none where the file has no such key.
-    #[must_use]
     pub fn table(&self, key: &str) -> Option<&TableRule> {
         self.tables.iter().find(|table| &*table.key == key)
     }
 
     /// Whether it has a table for each queue.
-    #[must_use]
     pub fn has_each(&self) -> bool {
         self.tables.iter().any(|table| matches!(table.name, TableName::Begins(_)))
     }
 
     /// The setting of this name; none where the file has no such setting.
-    #[must_use]
     pub fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| &*setting.name == name)
     }
 
     /// A limit in seconds; none where it is a setting that is no duration.
-    #[must_use]
     pub fn seconds(&self, limit: &Limit) -> Option<f64> {
         match limit {
             Limit::Seconds(seconds) => Some(*seconds),
@@ -74,26 +70,22 @@ impl Adapter {
     }
 
     /// The alternative with this number, from 1; none where there are fewer.
-    #[must_use]
     pub fn action(&self, kind: ActionKind, number: usize) -> Option<&Action> {
         self.actions_of(kind).find(|(one, _)| *one == number).map(|(_, action)| action)
     }
 
     /// How old a sign of life may be, in seconds.
-    #[must_use]
     pub fn beat_limit(&self) -> Option<f64> {
         self.evidence.beat_limit.as_ref().and_then(|limit| self.seconds(limit))
     }
 
     /// What becomes by itself of a job that is lost by this proof.
-    #[must_use]
     pub fn comes_back(&self, proof: Proof) -> Option<&Text> {
         self.comes_back.iter().find(|(of, _)| *of == proof).map(|(_, text)| text)
     }
 
     /// What to type about a job in this state, with its id, queue and worker put in. None where one of those has letters that no name has: it
     /// is typed into a console, and whoever may add a job has chosen it.
-    #[must_use]
     pub fn advice(&self, state: State, job: &Job) -> Option<String> {
         // Whoever is an orphan is lost, where nothing else is said of orphans.
         let of = |state: State| self.advise.iter().find(|(one, _)| *one == state);
@@ -146,7 +138,6 @@ pub enum TableName {
 
 impl TableName {
     /// What stands before, or behind, what the rule has of a name; none where this is not such a name.
-    #[must_use]
     pub fn rest<'a>(&self, name: &'a str) -> Option<&'a str> {
         match self {
             Self::Exact(exact) => (**exact == *name).then_some(""),
@@ -197,7 +188,6 @@ impl ColumnKind {
     ];
 
     /// The kind of a type by its OID, which is one of the server's own (`src/include/catalog/pg_type.dat`); an enum is somebody's.
-    #[must_use]
     pub fn of(oid: u32, is_enum: bool) -> Option<Self> {
         Some(match oid {
             _ if is_enum => Self::Enum,

@@ -58,7 +58,6 @@ pub struct Seen<'a> {
 }
 
 /// The state of one job: of one that runs by the surest proof that its system has.
-#[must_use]
 pub fn judge(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
     let plain = |state| Judged { state, proof: Proof::None, since: None, pid: None };
     match &*job.state {

@@ -79,7 +79,6 @@ pub struct Reading {
 
 impl Installation {
     /// `GoodJob`; where there are several of a system, with what tells it from the others: `River jobs`, `Quartz qrtz`.
-    #[must_use]
     pub fn label(&self) -> String {
         let title = &self.adapter.title;
         if self.is_alone {
@@ -96,13 +95,11 @@ impl Installation {
     }
 
     /// Whether it is one; else it stands for tables that nobody has looked at.
-    #[must_use]
     pub fn is_somewhere(&self) -> bool {
         self.oid != 0
     }
 
     /// What may be done to a row of it: of a job by what proves that it is lost; of the alternatives the first of which all tables are here.
-    #[must_use]
     pub fn action(&self, kind: ActionKind, proof: Option<Proof>) -> Option<(usize, &Action)> {
         let is_here = |key: &Text| self.tables.contains_key(key);
         self.adapter.actions_of(kind).find(|(_, action)| {
@@ -113,7 +110,6 @@ impl Installation {
     }
 
     /// What is read of a part.
-    #[must_use]
     pub fn choice(&self, part: Part) -> Option<&Choice> {
         self.choices.iter().find(|choice| choice.part == part)
     }
@@ -121,7 +117,6 @@ impl Installation {
 
 impl Choice {
     /// The alternative that is used; none where none of them may run.
-    #[must_use]
     pub fn used(&self) -> Option<&Tried> {
         self.tried.iter().find(|tried| tried.outcome.is_ok())
     }

@@ -47,7 +47,6 @@ pub enum ValueKind {
 
 impl ValueKind {
     /// The type in SQL that all of its kind become.
-    #[must_use]
     pub fn sql(self) -> &'static str {
         match self {
             Self::Text => "pg_catalog.text",
@@ -137,7 +136,6 @@ impl Part {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its name; of those of jobs the word behind `jobs.`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -145,7 +143,6 @@ impl Part {
     pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
 
     /// What it may have, in the order in which it is read.
-    #[must_use]
     pub fn columns(self) -> &'static [Column] {
         match self {
             Self::Workers => WORKERS,
@@ -158,14 +155,12 @@ impl Part {
     }
 
     /// Whether its rows have a state, in the second column.
-    #[must_use]
     pub fn has_states(self) -> bool {
         self == Self::Depth || Self::JOBS.contains(&self)
     }
 
     /// Seconds between two readings, where nothing of it is dear. What no screen shows is read less often: it is still wanted, for the
     /// findings, the names of locks and the history.
-    #[must_use]
     pub fn interval(self, is_shown: bool) -> f64 {
         match (self, is_shown) {
             (Self::Workers | Self::Running | Self::Leases, true) => 2.0,
@@ -187,7 +182,6 @@ impl Parts {
     pub const ALL: Self = Self::of(Part::ALL);
 
     /// The set of these parts.
-    #[must_use]
     #[expect(clippy::indexing_slicing, reason = "below its length, and nothing else is const")]
     pub const fn of(parts: &[Part]) -> Self {
         let (mut all, mut at) = (0, 0);
@@ -199,13 +193,11 @@ impl Parts {
     }
 
     /// The parts that are in one of both sets.
-    #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
     /// Whether a part is among them.
-    #[must_use]
     pub const fn has(self, part: Part) -> bool {
         self.0 & (1 << part as u16) != 0
     }

@@ -188,7 +188,6 @@ pub struct InstallationRows {
 
 impl InstallationRows {
     /// An installation of which nothing was read yet.
-    #[must_use]
     pub fn new(installation: Arc<Installation>) -> Self {
         Self {
             installation,
@@ -202,14 +201,12 @@ impl InstallationRows {
     }
 
     /// The ids of the jobs that run. Of some systems what runs is still due by its row.
-    #[must_use]
     pub fn runs(&self) -> FxHashSet<&Text> {
         let running = self.jobs.get(&Part::Running);
         running.into_iter().flat_map(|read| read.section.rows.iter().map(|job| &job.id)).collect()
     }
 
     /// How many jobs of each state were counted in all queues together: beyond [`super::COUNTED`] no queue's number is whole.
-    #[must_use]
     pub fn counted(&self) -> BTreeMap<&str, u64> {
         let mut counted = BTreeMap::new();
         for depth in self.depth.section.rows.iter().filter(|depth| !depth.is_estimate) {

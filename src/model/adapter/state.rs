@@ -43,13 +43,11 @@ impl State {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens, in JSON and in `[advise]`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Whether its worker is gone, or should be.
-    #[must_use]
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Orphan | Self::Lost | Self::Late)
     }
@@ -82,7 +80,6 @@ impl Proof {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens, in JSON and in files of adapters.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

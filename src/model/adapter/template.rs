@@ -39,7 +39,6 @@ pub enum Piece {
 
 impl Piece {
     /// The piece as its file has it, in braces where it stood in braces.
-    #[must_use]
     pub fn source(&self) -> String {
         match self {
             Self::Text(text) => text.to_string(),
@@ -152,19 +151,16 @@ impl Template {
     }
 
     /// Its pieces, in the order of the text.
-    #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.0
     }
 
     /// The text as its file has it.
-    #[must_use]
     pub fn source(&self) -> String {
         self.0.iter().map(Piece::source).collect()
     }
 
     /// The keys of the tables that it names, each once.
-    #[must_use]
     pub fn tables(&self) -> Vec<&Text> {
         let mut keys: Vec<&Text> = Vec::new();
         for piece in &self.0 {

@@ -11,7 +11,6 @@ const FRESH: f64 = 120.0;
 
 /// By how much the times of its workers are behind ours, or ahead: where each of them that says when it last showed itself lies off by the
 /// same number of half hours, and by no more than a worker that lives. That may be chance, of one that has died.
-#[must_use]
 pub fn offset(rows: &InstallationRows) -> Option<TimeDelta> {
     let section = &rows.workers.section;
     let read_at = section.taken_at.filter(|_| section.error.is_none())?;

@@ -17,7 +17,6 @@ pub struct Before {
 
 impl Before {
     /// Counted in the graph of a first look, taken at `at`.
-    #[must_use]
     pub fn of(graph: &WaitGraph, at: Timestamp) -> Self {
         let starts = graph.tree.nodes.iter().filter_map(|node| {
             let (queue, place) = node.waits?;
@@ -32,7 +31,6 @@ impl Before {
     }
 
     /// `12 sessions already waited when this began, the longest for 4m10s; that is not in the sum`; none where nobody did.
-    #[must_use]
     pub fn words(&self) -> Option<String> {
         let sessions = match self.sessions {
             0 => return None,

@@ -37,13 +37,11 @@ impl Group {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screen, in the report and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The group after it; the first after the last.
-    #[must_use]
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|group| *group == self).unwrap_or_default();
         Self::ALL.get(at + 1).copied().unwrap_or_default()
@@ -102,7 +100,6 @@ impl Span {
     pub const ALL: [Self; 4] = [Self::Five, Self::Quarter, Self::Hour, Self::All];
 
     /// Its word on the screen.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Five => "5m",
@@ -113,7 +110,6 @@ impl Span {
     }
 
     /// The span after it; the shortest after the longest.
-    #[must_use]
     pub const fn next(self) -> Self {
         match self {
             Self::Five => Self::Quarter,
@@ -124,7 +120,6 @@ impl Span {
     }
 
     /// Minutes; none for all there are.
-    #[must_use]
     pub const fn minutes(self) -> Option<i64> {
         match self {
             Self::Five => Some(5),
@@ -135,14 +130,12 @@ impl Span {
     }
 
     /// The first minute that counts; none: all do. Minutes count as a whole, and the last is the one that goes on.
-    #[must_use]
     pub fn first_minute(self, blame: &Blame) -> Option<i64> {
         let first = minute(blame.until?) - self.minutes()? + 1;
         (first > minute(blame.since?)).then_some(first)
     }
 
     /// When it begins; none before the first look.
-    #[must_use]
     pub fn begin(self, blame: &Blame) -> Option<Timestamp> {
         let first = self.first_minute(blame).and_then(|minute| Timestamp::from_timestamp(minute * 60, 0));
         first.or(blame.since)
@@ -171,7 +164,6 @@ pub struct Row {
 
 impl Row {
     /// Whether an episode is one of theirs.
-    #[must_use]
     pub fn has(&self, episode: &Episode) -> bool {
         episode.keys.iter().any(|key| self.keys.contains(key))
     }
@@ -192,13 +184,11 @@ impl Row {
 
 impl Blame {
     /// All waits together over a time.
-    #[must_use]
     pub fn total(&self, span: Span) -> Sums {
         self.table.total.since(span.first_minute(self))
     }
 
     /// Roots by what they have in common, the most expensive first; those that are not told apart last.
-    #[must_use]
     pub fn by(&self, group: Group, span: Span) -> Vec<Row> {
         let from = span.first_minute(self);
         let mut rows: Vec<Row> = Vec::new();

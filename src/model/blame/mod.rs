@@ -53,13 +53,11 @@ pub struct Key {
 
 impl Key {
     /// Who that is in a word: the application, or else the role.
-    #[must_use]
     pub fn who(&self) -> &str {
         if self.application.is_empty() { &self.role } else { &self.application }
     }
 
     /// `billing idle in xact, UPDATE accounts SET …`; what is active is told by its statement alone.
-    #[must_use]
     pub fn words(&self) -> String {
         let is_active = &*self.doing == "active" && !self.statement.is_empty();
         let doing = if is_active { "" } else { &*self.doing };
@@ -89,7 +87,6 @@ pub struct Sums {
 
 impl Sums {
     /// So far the seconds may be off, in one case of three; twice as far in one of twenty.
-    #[must_use]
     pub fn standard_error(&self) -> f64 {
         self.variance.max(0.0).sqrt()
     }
@@ -126,7 +123,6 @@ impl Ending {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word in JSON and in reports.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -167,7 +163,6 @@ pub struct Episode {
 
 impl Episode {
     /// How long it lasted, in seconds.
-    #[must_use]
     pub fn length(&self) -> f64 {
         (self.last - self.begin).as_seconds_f64().max(0.0)
     }
@@ -214,7 +209,6 @@ impl Blame {
     }
 
     /// The same with other keys, and other words for the statements that were seen.
-    #[must_use]
     pub fn with_statements(&self, key: impl Fn(&Key) -> Key, statement: impl Fn(&Text) -> Text) -> Self {
         let ran = |ran: &Ran| Ran { statement: statement(&ran.statement), ..ran.clone() };
         let mut last = Tick::clone(&self.last);
@@ -236,13 +230,11 @@ impl Blame {
     }
 
     /// Whether somebody waited behind an episode at the last look.
-    #[must_use]
     pub fn goes_on(&self, episode: &Episode) -> bool {
         episode.ending == Ending::GoesOn && episode.last_look == self.looks
     }
 
     /// An episode by its number; none where it is forgotten.
-    #[must_use]
     pub fn episode(&self, number: u64) -> Option<&Episode> {
         let episodes = &self.table.episodes;
         let at = episodes.binary_search_by_key(&number, |episode| episode.number).ok()?;

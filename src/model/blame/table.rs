@@ -52,7 +52,6 @@ impl Trail {
     }
 
     /// All of it, or from a minute on.
-    #[must_use]
     pub fn since(&self, minute: Option<i64>) -> Sums {
         let mut sums = if minute.is_none() { self.before } else { Sums::default() };
         for (_, more) in self.minutes.iter().filter(|(at, _)| minute.is_none_or(|from| *at >= from)) {
@@ -91,7 +90,6 @@ pub struct Table {
 }
 
 /// The minute since 1970 of a time.
-#[must_use]
 pub(super) fn minute(at: Timestamp) -> i64 {
     at.timestamp().div_euclid(60)
 }

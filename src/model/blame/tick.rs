@@ -26,7 +26,6 @@ pub struct Tick {
 
 impl Tick {
     /// Whether nothing is different after it.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.total == Sums::default() && self.costs.is_empty() && self.ran.is_empty() && self.ended.is_empty()
     }

@@ -45,7 +45,6 @@ impl Window {
     }
 
     /// What was counted in all looks that were taken in.
-    #[must_use]
     pub fn blame(self) -> Blame {
         self.blame
     }

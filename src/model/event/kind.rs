@@ -65,19 +65,16 @@ pub enum Kind {
 
 impl Kind {
     /// Whether somebody did that with locktop, or noted it.
-    #[must_use]
     pub const fn is_action(self) -> bool {
         matches!(self, Self::ActionAsked | Self::ActionResult | Self::Note)
     }
 
     /// Whether it tells an end: what it is about was to be seen at the look before.
-    #[must_use]
     pub const fn is_end(self) -> bool {
         matches!(self, Self::WaitEnded | Self::RootEnded | Self::CycleEnded | Self::ActionResult)
     }
 
     /// Its words, for a column and for the filter: `kind:wait` finds both ends of a wait.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::WaitBegun => "wait",
@@ -113,7 +110,6 @@ impl Kind {
     }
 
     /// What several of them happen to.
-    #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
             Self::WaitBegun | Self::WaitEnded => "sessions",

@@ -26,33 +26,28 @@ pub struct Events {
 
 impl Events {
     /// How many are kept: of older ones [`Self::dropped`] has the number.
-    #[must_use]
     pub fn len(&self) -> usize {
         let last = self.pieces.last().map_or(0, |piece| piece.len());
         self.pieces.len().saturating_sub(1) * PIECE + last
     }
 
     /// Whether none is kept.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// How many older ones there were.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
     /// The event with this number; none that is too old or not there yet.
-    #[must_use]
     pub fn get(&self, number: u64) -> Option<&Event> {
         let place = usize::try_from(number.checked_sub(self.dropped)?).ok()?;
         self.pieces.get(place / PIECE)?.get(place % PIECE)
     }
 
     /// All of them, oldest first; newest first where it is turned round.
-    #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Event> {
         self.pieces.iter().flat_map(|piece| piece.iter())
     }
@@ -71,7 +66,6 @@ impl Events {
     }
 
     /// The events from one number up to another, as far as they are in one of these logs, which share what they have in common.
-    #[must_use]
     pub fn part(logs: &VecDeque<Arc<Self>>, from: u64, end: u64) -> Self {
         let size = PIECE as u64;
         let mut part = Self { pieces: Vec::new(), dropped: from };

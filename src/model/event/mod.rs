@@ -30,7 +30,6 @@ pub enum Length {
 
 impl Length {
     /// The seconds, whichever way they may be off.
-    #[must_use]
     pub fn seconds(self) -> f64 {
         match self {
             Self::Exactly(seconds) | Self::AtMost(seconds) | Self::AtLeast(seconds) => seconds,
@@ -74,7 +73,6 @@ pub struct Draft {
 
 impl Draft {
     /// A sentence of its own. All text is made fit for a screen.
-    #[must_use]
     pub fn new(at: Timestamp, kind: Kind, severity: Severity, what: impl AsRef<str>) -> Self {
         let empty: Text = "".into();
         Self {
@@ -112,7 +110,6 @@ impl std::ops::Deref for Event {
 
 impl Event {
     /// The whole line: `4466 app@web-3 began to wait for AccessShare on accounts behind 4312`.
-    #[must_use]
     pub fn text(&self) -> String {
         let before = if self.who.is_empty() { "" } else { " " };
         let is_word = !self.more.is_empty() && !self.more.starts_with([',', ':', ';']);
@@ -121,7 +118,6 @@ impl Event {
     }
 
     /// Whether both are shown as one line: alike, and seen in the same snapshot.
-    #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         !self.who.is_empty()
             && !other.who.is_empty()
@@ -146,7 +142,6 @@ pub struct Told {
 }
 
 /// What happened to one, said of several: `was taken`, `were taken`.
-#[must_use]
 pub fn plural(what: &str) -> std::borrow::Cow<'_, str> {
     match what.strip_prefix("was ") {
         Some(rest) => format!("were {rest}").into(),
@@ -155,7 +150,6 @@ pub fn plural(what: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// Text as one line that no screen is harmed by, and not longer than anybody reads.
-#[must_use]
 pub fn harmless(text: &str) -> Text {
     Text::from(crate::text::one_line_prefix(text, 500))
 }

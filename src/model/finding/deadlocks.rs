@@ -56,14 +56,12 @@ pub struct Victims {
 
 impl Victims {
     /// ` of 4410 and 4466`, where the count rose by so many.
-    #[must_use]
     pub fn names(&self, rise: u64) -> String {
         let one = if rise == 1 { "" } else { ", one" };
         format!("{one} of {}", parties_text(&self.parties))
     }
 
     /// Who they were and over what: of two that is as much as a line holds.
-    #[must_use]
     pub fn words(&self, rise: u64) -> String {
         match self.said.as_slice() {
             [one, other] if rise == 1 && one.contains(' ') => format!(": {one}; {other}"),
@@ -128,7 +126,6 @@ impl Deadlocks {
     }
 
     /// By how much the count had risen when this snapshot was taken, and who waited for each other, where that was seen.
-    #[must_use]
     pub fn counted_at(&self, at: Timestamp) -> Option<(u64, Option<&Victims>)> {
         let broken = self.broken.last().filter(|broken| broken.at == at)?;
         Some((broken.rise, broken.victims.as_ref()))

@@ -195,7 +195,6 @@ const CHECKS: &[(Check, bool)] = &[
 
 /// All findings, worst first: by severity, then by how many wait behind it, then the longest. Locks that are not of
 /// this moment are none to speak of: that they are old is a finding of its own.
-#[must_use]
 pub fn find(scene: Scene<'_>) -> Vec<Finding> {
     let look = Look::new(scene);
     let has_locks = scene.snapshot.locks.error.is_none();
@@ -257,7 +256,6 @@ impl Finding {
     }
 
     /// Whether it is about this party of the wait graph.
-    #[must_use]
     pub fn is_about(&self, party: Party) -> bool {
         match &self.subject {
             Subject::Party(own) => *own == party,

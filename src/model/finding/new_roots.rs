@@ -36,7 +36,6 @@ impl NewRoots {
     }
 
     /// Whether a root was seen to become one a moment ago.
-    #[must_use]
     pub(super) fn is_young(&self, party: Party, now: Timestamp) -> bool {
         let since = self.since.get(&party).copied().flatten();
         since.is_some_and(|since| (now - since).as_seconds_f64() < YOUNG)

@@ -32,7 +32,6 @@ pub struct IdGenerator {
 
 impl IdGenerator {
     /// When its last id was made, by its own account; none before the first.
-    #[must_use]
     pub fn last_at(&self) -> Option<Timestamp> {
         let millis = self.last_timestamp.filter(|millis| *millis > 0)?;
         Timestamp::from_timestamp_millis(millis.checked_add(EPOCH)?)

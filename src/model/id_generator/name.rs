@@ -7,7 +7,6 @@ use crate::model::systems::TableRows;
 
 /// The name of the generator behind a bigint key: `id generator 3`. A key of the namespace is certain where its id is that of
 /// one generator; a raw number may be anybody's.
-#[must_use]
 pub fn name_of(tables: &[TableRows<IdGenerator>], number: i64) -> Option<LockName> {
     let own = namespace::id_in(namespace::GENERATORS, number);
     let id = own.unwrap_or(number);

@@ -25,7 +25,6 @@ pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = GeneratorRow<'_>> {
 }
 
 /// One by the places of its table and of its row; none where there is no such row.
-#[must_use]
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<GeneratorRow<'_>> {
     let table = snapshot.systems.generators.get(table)?;
     let generator = table.section.rows.get(at)?;

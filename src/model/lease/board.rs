@@ -53,7 +53,6 @@ pub struct LeaseRow {
 
 impl LeaseRow {
     /// The table, or the server, with the number of the set where there are several: `distlock`, `redis`, `redis 2`.
-    #[must_use]
     pub fn shown_source(&self) -> Cow<'_, str> {
         match self.set {
             Some(set) => Cow::Owned(format!("{} {set}", self.source)),
@@ -63,7 +62,6 @@ impl LeaseRow {
 
     /// What needs somebody comes first: the longest expired, then what has the least time left. Ties fall to what does not
     /// change between two polls.
-    #[must_use]
     pub fn urgency(&self, other: &Self) -> Ordering {
         let left = |row: &Self| (row.left.is_none(), row.left.unwrap_or_default());
         let ((none, mine), (other_none, others)) = (left(self), left(other));
@@ -84,7 +82,6 @@ pub struct Counts([u32; LeaseState::ALL.len()]);
 
 impl Counts {
     /// How many leases are in a state, of all tables and sets.
-    #[must_use]
     pub fn of(&self, state: LeaseState) -> u32 {
         let place = LeaseState::ALL.iter().position(|other| *other == state);
         place.and_then(|at| self.0.get(at)).copied().unwrap_or_default()
@@ -109,7 +106,6 @@ pub struct Board {
 
 impl Board {
     /// The leases of the tables of a snapshot, and of the Redis servers that are read with it.
-    #[must_use]
     pub fn of(snapshot: &Snapshot) -> Self {
         let waiting = waiting(snapshot);
         let tables = snapshot.systems.leases.iter();
@@ -119,7 +115,6 @@ impl Board {
     }
 
     /// Counts the states of rows that are in their order.
-    #[must_use]
     pub fn with(rows: Vec<LeaseRow>) -> Self {
         let mut counts = Counts::default();
         for row in &rows {

@@ -23,7 +23,6 @@ fn small(number: usize) -> u16 {
 }
 
 /// What identifies a lock: its set of servers and the bytes of its key, also where they are no text.
-#[must_use]
 pub fn id(lease: &RedisLease) -> LeaseId {
     let (key, set) = (&lease.key, lease.set);
     match std::str::from_utf8(key) {

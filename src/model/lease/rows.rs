@@ -57,7 +57,6 @@ impl LeaseState {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -66,7 +65,6 @@ impl LeaseState {
 impl Lease {
     /// How it is at `now`. A release empties the owner (as published) or the term (locktop's own). A lease without an end
     /// is never over: the published condition `now() > ts + expired_time` is NULL then, and nobody else gets it.
-    #[must_use]
     pub fn state(&self, now: Timestamp) -> LeaseState {
         let is_released = self.released_at.is_some() || self.term.is_some_and(|term| term <= 0.0);
         match self.expires_at {

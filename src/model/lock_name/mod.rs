@@ -119,7 +119,6 @@ impl LockNames {
     }
 
     /// Names from the user's config.
-    #[must_use]
     pub fn new(configured: impl IntoIterator<Item = (LockKey, Text)>) -> Self {
         let origin = Text::from("named in the config");
         let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
@@ -128,7 +127,6 @@ impl LockNames {
     }
 
     /// Names from the user's config that count in one database only; they come before those of [`Self::new`].
-    #[must_use]
     pub fn with_database(
         mut self,
         database: Text,
@@ -146,7 +144,6 @@ impl LockNames {
 
     /// Names that were computed or looked up elsewhere, each with its origin in one line. They count in all
     /// databases, after the config and before well-known software.
-    #[must_use]
     pub fn with_learned(mut self, learned: impl IntoIterator<Item = (LockKey, Text, Text)>) -> Self {
         let named = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
         Arc::make_mut(&mut self.learned).everywhere.extend(learned.into_iter().map(named));
@@ -155,7 +152,6 @@ impl LockNames {
 
     /// Names that were read in one database and count only there. `uncertain` says that the keys are small numbers
     /// which somebody else may use as well.
-    #[must_use]
     pub fn with_learned_in(
         mut self,
         database: Text,
@@ -173,7 +169,6 @@ impl LockNames {
 
     /// Names of the locks of what runs now in a database, in place of those before: key, name and origin. They come after the config. None
     /// where they are those that there are.
-    #[must_use]
     pub fn with_running(
         &self,
         database: &str,
@@ -187,7 +182,6 @@ impl LockNames {
     }
 
     /// The name of `key`, if it has one. A miss costs a few look-ups and allocates nothing (except once a database).
-    #[must_use]
     pub fn resolve(&self, key: LockKey, context: Context<'_>) -> Option<LockName> {
         let named = self.configured.get(key, context.database);
         let runs =
@@ -202,14 +196,12 @@ impl LockNames {
     }
 
     /// The literal that a statement makes this key of, where it does.
-    #[must_use]
     pub fn in_statement(key: LockKey, statement: &str) -> Option<LockName> {
         statement::resolve(key, statement)
     }
 
     /// The name of `key` where it is the hash of one of these texts, as the published recipes make their keys: of a task's name, or
     /// of `task:` and its type.
-    #[must_use]
     pub fn of_hashed<'a>(
         key: LockKey,
         texts: impl IntoIterator<Item = (&'static str, &'a str)>,
@@ -228,7 +220,6 @@ impl LockNames {
 
     /// The name of an advisory lock, also of one that an extension takes outside the two key spaces. Where the
     /// context has no database OID, that of the tag counts.
-    #[must_use]
     pub fn resolve_tag(&self, tag: &LockTag, context: Context<'_>) -> Option<LockName> {
         match tag.advisory_key() {
             Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database()), ..context }),

@@ -128,7 +128,6 @@ pub struct AdapterTarget {
 
 impl AdapterTarget {
     /// What a role needs for it, beside what it needs to read.
-    #[must_use]
     pub fn grants(&self) -> String {
         format!(
             "GRANT SELECT, INSERT, UPDATE, DELETE ON {}, and USAGE on their sequences where rows are added",
@@ -163,7 +162,6 @@ pub enum TargetKind {
 
 impl TargetKind {
     /// Whether both are the same thing, as far as its identity goes: a lease with a token stays the same when it is renewed.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Lease(one), Self::Lease(other)) if one.token.is_some() => {
@@ -228,7 +226,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Its word in the record and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -174,26 +174,22 @@ impl ActionPlan {
     /// What is carried out once it was confirmed: all targets, also those that have changed since; of those the server, which
     /// compares, will say so. `server` is the one that the plan was made for; `number` tells its report apart; `wait` is how long to wait
     /// for what was asked to happen, in seconds.
-    #[must_use]
     pub fn command(&self, server: TargetId, number: u64, wait: f64) -> ActionCommand {
         let targets = self.rows.iter().map(|row| row.target.clone()).collect();
         ActionCommand { server, number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
     }
 
     /// What has to be typed where the key `y` is not enough: the name of the only target.
-    #[must_use]
     pub fn confirm_by_name(&self) -> Confirm {
         self.confirm.by_name(self.rows.first().map_or("", |row| &row.target.name))
     }
 
     /// Whether nothing is left that could be done: nothing could from the start, or every target has changed since.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.rows.iter().all(|row| row.change.is_some())
     }
 
     /// Why there is nothing to do any more, for the message in place of the dialog; none while there is.
-    #[must_use]
     pub fn why_over(&self) -> Option<String> {
         if !self.is_over() {
             return None;

@@ -66,7 +66,6 @@ pub struct Ask {
 
 impl Ask {
     /// These rows themselves, chosen on a screen other than the forest, without a filter.
-    #[must_use]
     pub fn new(verb: Verb, chosen: Vec<SelectedRow>) -> Self {
         Self { verb, scope: Scope::This, chosen, from_chains: false, shown: None }
     }

@@ -48,7 +48,6 @@ impl fmt::Display for Change {
 }
 
 /// How each target has changed since the plan was made, in their order; none where it has not, as far as can be told.
-#[must_use]
 pub fn still_there(plan: &ActionPlan, context: &PlanContext<'_>) -> Vec<Option<Change>> {
     plan.refreshed(context).rows.into_iter().map(|row| row.change).collect()
 }
@@ -56,7 +55,6 @@ pub fn still_there(plan: &ActionPlan, context: &PlanContext<'_>) -> Vec<Option<C
 impl ActionPlan {
     /// The same plan with what is known by now: what has changed about each target, its facts, what it blocks and frees. The
     /// targets stay, but for a lease that its holder has renewed; and so does what has to be typed.
-    #[must_use]
     pub fn refreshed(&self, context: &PlanContext<'_>) -> Self {
         let mut plan = self.clone();
         let Some(index) = PlanIndex::of(context) else { return plan };

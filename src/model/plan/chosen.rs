@@ -39,7 +39,6 @@ pub enum RowsOf {
 
 impl RowsOf {
     /// What a verb would do to them, as a question shows it; nothing is asked of the server yet.
-    #[must_use]
     pub fn plan(&self, context: &PlanContext<'_>, verb: Verb) -> ActionPlan {
         match self {
             Self::Published(tasks) => rows::published(context, tasks),
@@ -52,7 +51,6 @@ impl RowsOf {
     }
 
     /// What one of them is called in a sentence.
-    #[must_use]
     pub const fn one(&self) -> &'static str {
         match self {
             Self::Published(_) => "execution",

@@ -36,7 +36,6 @@ impl Confirm {
     }
 
     /// The word to type; none where nothing can be confirmed.
-    #[must_use]
     pub fn word(&self) -> Option<String> {
         match self {
             Self::Nothing => None,
@@ -47,13 +46,11 @@ impl Confirm {
     }
 
     /// Whether that is what has to be typed. Blanks around it do not count.
-    #[must_use]
     pub fn accepts(&self, typed: &str) -> bool {
         self.word().is_some_and(|word| word == typed.trim())
     }
 
     /// What to type, in words; `unlocks` where it is a lease's, and not a process id.
-    #[must_use]
     pub fn asks(&self, unlocks: bool) -> String {
         match self {
             Self::Nothing => "nothing to do".to_owned(),

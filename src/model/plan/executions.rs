@@ -49,7 +49,6 @@ pub struct Recovery {
 
 /// What to ask for. A session that holds the key of a slow execution is ended: that it is past its timeout was seen, and the
 /// server looks again.
-#[must_use]
 pub fn executions(context: &PlanContext<'_>, which: &RecoveryScope) -> Recovery {
     let mut recovery = Recovery { request: None, refused: Vec::new(), hidden: 0 };
     let Some(index) = PlanIndex::of(context) else {
@@ -110,7 +109,6 @@ fn schema(set: &TaskSet) -> Option<String> {
 }
 
 /// The schema of these tables, where there are several whose executions can be recovered.
-#[must_use]
 pub fn place(context: &PlanContext<'_>, table: u32) -> Option<String> {
     let sets = &context.view.snapshot.as_ref()?.task_sets;
     let several = sets.iter().filter_map(schema).nth(1).is_some();
@@ -183,7 +181,6 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
 }
 
 /// The plan that the server was asked for, as one of targets.
-#[must_use]
 pub fn recovery(context: &PlanContext<'_>, recovery: Arc<RecoveryPlan>) -> ActionPlan {
     let mut plan = ActionPlan::new(Verb::Recover);
     let own = format!("{}{SCHEDULES}", recovery.schema);

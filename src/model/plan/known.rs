@@ -27,7 +27,6 @@ pub struct Known {
 }
 
 /// Whether a finding is about a blocker.
-#[must_use]
 pub fn is_blocker(finding: &Finding) -> bool {
     CHECKS.contains(&finding.check)
 }
@@ -55,7 +54,6 @@ fn party_of(view: &View, row: SelectedRow) -> Option<Party> {
 impl Known {
     /// For the rows that are about somebody who may block others; none where no row is. Where all of them are expected their entries
     /// are taken away, else entries are made for the others.
-    #[must_use]
     pub fn of(view: &View, rows: &[SelectedRow]) -> Option<Self> {
         let snapshot = view.snapshot.as_deref()?;
         let parties: Vec<Party> = rows.iter().filter_map(|row| party_of(view, *row)).collect();
@@ -87,19 +85,16 @@ impl Known {
     }
 
     /// [`Verb::ExpectNoMore`] where entries are taken away, else [`Verb::Expect`].
-    #[must_use]
     pub fn verb(&self) -> Verb {
         if self.takes_away { Verb::ExpectNoMore } else { Verb::Expect }
     }
 
     /// Why there is nothing to ask; none where there is something.
-    #[must_use]
     pub fn why_nothing(&self) -> Option<String> {
         self.rows.is_empty().then(|| self.refused.join("; "))
     }
 
     /// Whom it is about: `4312 app@web-3`, `3 blockers`.
-    #[must_use]
     pub fn name(&self) -> String {
         match self.rows.as_slice() {
             [(name, _)] => name.clone(),
@@ -108,7 +103,6 @@ impl Known {
     }
 
     /// The entries, each once, in the order of the rows.
-    #[must_use]
     pub fn entries(&self) -> Vec<ExpectedBlocker> {
         let mut entries: Vec<ExpectedBlocker> = Vec::new();
         for (_, entry) in &self.rows {
@@ -120,7 +114,6 @@ impl Known {
     }
 
     /// What is expected once these are added to it, or taken away.
-    #[must_use]
     pub fn applied(&self, expected: &[ExpectedBlocker]) -> Vec<ExpectedBlocker> {
         let entries = self.entries();
         let mut left = expected.to_vec();

@@ -41,7 +41,6 @@ pub enum Needs {
 
 impl Lack {
     /// The statement that would help; none where only being a superuser does.
-    #[must_use]
     pub fn grant(&self) -> Option<&str> {
         match &self.needs {
             Needs::Superuser => None,
@@ -79,7 +78,6 @@ impl Rights {
     /// What the role lacks to do `verb` to a session, by the role that owns it and its kind as `pg_stat_activity` has them. None where
     /// nothing is lacking as far as is known: the server has the last word. Other verbs than [`Verb::Cancel`] and
     /// [`Verb::Terminate`] are about tables, whose rights only the server knows.
-    #[must_use]
     pub fn lacks(&self, verb: Verb, owner: Option<&str>, backend_type: Option<&str>) -> Option<Lack> {
         if self.superuser || !matches!(verb, Verb::Cancel | Verb::Terminate) {
             return None;
@@ -100,20 +98,17 @@ impl Rights {
     }
 
     /// Whether the role sees when the sessions of a role began and what they do.
-    #[must_use]
     pub fn sees(&self, owner: Option<&str>) -> bool {
         self.superuser || self.read_all_stats || owner.is_some_and(|owner| self.is_member_of(owner))
     }
 
     /// Whether it has the privileges of a role. In doubt it has: there may be more than were read.
-    #[must_use]
     pub fn is_member_of(&self, role: &str) -> bool {
         self.partial || self.member_of.iter().any(|member| **member == *role)
     }
 
     /// The statement that gives the role others' privileges. Where it does not inherit by itself, the grant says that it shall, or
     /// the role has to before 16.
-    #[must_use]
     pub fn grant(&self, roles: &str) -> String {
         let role = shown(&self.role);
         match (self.no_inherit, self.version_num >= 160_000) {

@@ -9,7 +9,6 @@ const NAMES: usize = 5;
 
 impl Rights {
     /// What the role sees and may do to sessions: a word and what there is to say of it, harmless, each in one line.
-    #[must_use]
     pub fn words(&self) -> Vec<(&'static str, String)> {
         if self.superuser {
             let all = "all sessions: it is a superuser".to_owned();

@@ -18,7 +18,6 @@ pub enum Signal {
 
 impl Signal {
     /// The function of the server that sends it.
-    #[must_use]
     pub const fn function(self) -> &'static str {
         match self {
             Self::Cancel => "pg_cancel_backend",
@@ -54,7 +53,6 @@ pub struct SessionTarget {
 
 impl SessionTarget {
     /// Whether the lock is one that a session can give up in the middle of a transaction, by a statement.
-    #[must_use]
     pub fn holds_a_key(&self) -> bool {
         self.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory)
     }
@@ -76,7 +74,6 @@ pub struct Client {
 
 impl Client {
     /// As a row of `pg_stat_activity` has it.
-    #[must_use]
     pub fn of(backend: &Backend) -> Self {
         Self {
             application: backend.application.clone(),
@@ -87,7 +84,6 @@ impl Client {
     }
 
     /// The name, where it can be compared: bytes that could not be read stand in it as U+FFFD, whatever they were.
-    #[must_use]
     pub fn comparable_application(&self) -> Option<Option<&str>> {
         let name = self.application.as_deref();
         let is_read = name.is_none_or(|name| !name.contains(char::REPLACEMENT_CHARACTER));
@@ -95,7 +91,6 @@ impl Client {
     }
 
     /// Whether nothing tells one from the other.
-    #[must_use]
     pub fn may_be(&self, other: &Self) -> bool {
         let (was, is) = (self.comparable_application(), other.comparable_application());
         (was.is_none() || is.is_none() || was == is)

@@ -50,7 +50,6 @@ impl LimitState {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -58,7 +57,6 @@ impl LimitState {
 
 impl RateLimit {
     /// The state at `now`, by the server's clock.
-    #[must_use]
     pub fn state(&self, now: Timestamp) -> LimitState {
         match (self.share(), self.expires_at) {
             (_, Some(end)) if end <= now => LimitState::Over,
@@ -70,7 +68,6 @@ impl RateLimit {
     }
 
     /// The share of the limit that is used up.
-    #[must_use]
     pub fn share(&self) -> Option<f64> {
         let number = |value: i64| i32::try_from(value.max(0)).map_or(f64::from(i32::MAX), f64::from);
         let (count, most) = self.count.zip(self.max_requests)?;

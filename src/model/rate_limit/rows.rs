@@ -25,7 +25,6 @@ pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
 }
 
 /// One by the places of its table and of its row; none where there is no such row.
-#[must_use]
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<LimitRow<'_>> {
     let table = snapshot.systems.limits.get(table)?;
     let limit = table.section.rows.get(at)?;

@@ -28,7 +28,6 @@ pub enum Standing {
 
 impl Standing {
     /// Its word on the screens and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -78,38 +77,32 @@ pub struct RedisLease {
 
 impl RedisLease {
     /// The key as text of the server.
-    #[must_use]
     pub fn name(&self) -> Text {
         shown(&self.key)
     }
 
     /// How many of its servers have it: `3/5`.
-    #[must_use]
     pub fn quorum_text(&self) -> String {
         format!("{}/{}", self.votes, self.servers)
     }
 
     /// The servers of its set, in the list of all.
-    #[must_use]
     pub fn members(&self) -> Range<usize> {
         self.first..self.first.saturating_add(usize::try_from(self.servers).unwrap_or(usize::MAX))
     }
 
     /// Whether somebody has set a lock without a term: it stays when its holder dies. `SETNX` and `EXPIRE` as two commands
     /// leave that behind when the client dies between them.
-    #[must_use]
     pub fn leaks(&self) -> bool {
         self.without_expiry > 0 && self.places.iter().any(|place| place.value.is_lock())
     }
 
     /// Whether the lock goes within this time unless it is renewed.
-    #[must_use]
     pub fn expires_within(&self, time: Duration) -> bool {
         self.expiry.left().is_some_and(|left| left <= time)
     }
 
     /// Whether its servers have different values.
-    #[must_use]
     pub fn is_contested(&self) -> bool {
         !self.others.is_empty()
     }
@@ -141,13 +134,11 @@ pub struct RedisLeases {
 
 impl RedisLeases {
     /// How many servers did not answer.
-    #[must_use]
     pub fn down(&self) -> usize {
         self.servers.iter().filter(|server| server.error.is_some()).count()
     }
 
     /// `2 of 5 down`; none when all answer.
-    #[must_use]
     pub fn down_text(&self) -> Option<String> {
         let down = self.down();
         (down > 0).then(|| format!("{down} of {} down", self.servers.len()))
@@ -155,13 +146,11 @@ impl RedisLeases {
 }
 
 /// Puts the readings of servers together that are one set; `read_at` and `cut` are for the caller to fill in.
-#[must_use]
 pub fn merge(readings: &[ServerReading]) -> RedisLeases {
     merge_sets(readings, &[readings.len()])
 }
 
 /// The same for several sets, each of which has so many of the servers: a lock is judged by the servers of its set alone.
-#[must_use]
 pub fn merge_sets(readings: &[ServerReading], sets: &[usize]) -> RedisLeases {
     let servers = readings
         .iter()

@@ -9,7 +9,6 @@ use crate::model::Text;
 pub type Bytes = Arc<[u8]>;
 
 /// How bytes are told to people; invalid UTF-8 is replaced, the rest is not yet fit for a screen.
-#[must_use]
 pub fn shown(bytes: &[u8]) -> Text {
     String::from_utf8_lossy(bytes).into()
 }
@@ -25,7 +24,6 @@ pub enum Expiry {
 
 impl Expiry {
     /// Time left; none for a key without a term.
-    #[must_use]
     pub const fn left(self) -> Option<Duration> {
         match self {
             Self::After(left) => Some(left),
@@ -62,19 +60,16 @@ pub enum LockValue {
 
 impl LockValue {
     /// The value of a string that was read whole.
-    #[must_use]
     pub fn text(bytes: &[u8]) -> Self {
         Self::Text { bytes: bytes.into(), whole: true }
     }
 
     /// Whether this is how somebody holds a lock.
-    #[must_use]
     pub const fn is_lock(&self) -> bool {
         !matches!(self, Self::Other(_))
     }
 
     /// For people: the value, the holders of a hash, the kind of anything else. Not yet fit for a screen.
-    #[must_use]
     pub fn shown(&self) -> Text {
         match self {
             Self::Text { bytes, whole: true } => shown(bytes),

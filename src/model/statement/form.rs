@@ -28,13 +28,11 @@ pub enum Work {
 
 impl Work {
     /// The word for it in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The words for people, behind "it".
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Catalog => "changes catalogs alone: it is short, once it has the lock",

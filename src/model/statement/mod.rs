@@ -48,19 +48,16 @@ pub struct Take {
 
 impl Statement {
     /// The mode that it takes on a relation of this name, `orders` or `shop.orders`.
-    #[must_use]
     pub fn mode_on(&self, shown: &str) -> Option<LockMode> {
         self.takes.iter().find(|take| take.relation.is_called(shown)).map(|take| take.mode)
     }
 
     /// The first major version that has all of it.
-    #[must_use]
     pub fn since(&self) -> u32 {
         self.forms.iter().map(|form| form.since).max().unwrap_or_default()
     }
 
     /// For which transactions it waits beside those that have a mode in its way: those that hold one which conflicts with this.
-    #[must_use]
     pub fn waits_for(&self) -> Option<LockMode> {
         self.forms.iter().find_map(|form| form.waits_for)
     }
@@ -81,14 +78,12 @@ pub enum Unknown {
 }
 
 /// Each statement of a text: what stands between semicolons. What is behind [`LONGEST`] bytes is not read.
-#[must_use]
 pub fn statements(text: &str) -> Vec<Result<Statement, Unknown>> {
     let tokens = tokens(beginning(text, LONGEST));
     name::split(&tokens, ';').into_iter().filter(|tokens| !tokens.is_empty()).map(read).collect()
 }
 
 /// The first statement of a text, of which the server may have kept a part alone; no more of it is read than the first of so many bytes.
-#[must_use]
 pub fn first(text: &str, bytes: usize) -> Option<Statement> {
     let tokens = tokens(beginning(text, bytes));
     let first = name::split(&tokens, ';').into_iter().find(|tokens| !tokens.is_empty())?;
@@ -97,7 +92,6 @@ pub fn first(text: &str, bytes: usize) -> Option<Statement> {
 }
 
 /// Every form, with a statement of it on the tables of the tests; an empty one where it takes more than one statement to get there.
-#[must_use]
 pub fn forms() -> Vec<(&'static Form, String)> {
     let statements = forms::QUERIES.into_iter().chain(forms::STATEMENTS);
     let mut found: Vec<_> = statements.map(|form| (form, form.example.to_owned())).collect();

@@ -16,7 +16,6 @@ pub struct Relation {
 impl Relation {
     /// Whether a name of the model, `orders` or `shop.orders`, is this one. The model leaves the schema out where our own path leads to it,
     /// and a statement where that of its session does, which is not known: without one on either side the name alone counts.
-    #[must_use]
     pub fn is_called(&self, shown: &str) -> bool {
         if shown == self.name {
             return true;

@@ -2,7 +2,6 @@
 //! (`src/backend/parser/scan.l`). Each takes text from its first character on and gives bytes; what is not closed goes on to the end.
 
 /// A string; with backslashes where it begins with E.
-#[must_use]
 pub fn string(text: &str, escapes: bool) -> usize {
     let mut characters = text.char_indices().skip(1).peekable();
     while let Some((at, character)) = characters.next() {
@@ -17,7 +16,6 @@ pub fn string(text: &str, escapes: bool) -> usize {
 }
 
 /// A name in quotes; two of them are one within it.
-#[must_use]
 pub fn quoted(text: &str) -> usize {
     let mut characters = text.char_indices().skip(1).peekable();
     while let Some((at, character)) = characters.next() {
@@ -31,7 +29,6 @@ pub fn quoted(text: &str) -> usize {
 }
 
 /// `$tag$` at the beginning of a text, with both its dollars; none where that is no such tag.
-#[must_use]
 pub fn dollar_tag(text: &str) -> Option<&str> {
     let is_name = |character: char| character.is_alphanumeric() || character == '_' || !character.is_ascii();
     let end = text.get(1..)?.find(|character| !is_name(character))? + 1;
@@ -42,7 +39,6 @@ pub fn dollar_tag(text: &str) -> Option<&str> {
 }
 
 /// A string in dollars, to the end of the tag that closes it.
-#[must_use]
 pub fn dollar_quoted(text: &str) -> usize {
     let Some(tag) = dollar_tag(text) else { return 1 };
     let rest = text.get(tag.len()..).unwrap_or_default();
@@ -50,7 +46,6 @@ pub fn dollar_quoted(text: &str) -> usize {
 }
 
 /// A comment in `/* */`; others may stand in it.
-#[must_use]
 pub fn comment(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -70,7 +65,6 @@ pub fn comment(text: &str) -> usize {
 }
 
 /// A number, with what clings to it.
-#[must_use]
 pub fn number(text: &str) -> usize {
     let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_');
     text.find(|character| !is_part(character)).unwrap_or(text.len())

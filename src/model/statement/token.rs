@@ -28,25 +28,21 @@ pub struct Token<'a> {
 
 impl Token<'_> {
     /// Whether it is this key word, whatever its case.
-    #[must_use]
     pub fn is(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
     /// Whether it is one of these key words.
-    #[must_use]
     pub fn is_any(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.is(word))
     }
 
     /// Whether it is the sign with this character.
-    #[must_use]
     pub fn sign(&self, sign: char) -> bool {
         self.kind == Kind::Sign && self.text.starts_with(sign)
     }
 
     /// The name that it is, as the server has it: small letters where there are no quotes, and no more than 63 bytes.
-    #[must_use]
     pub fn name(&self) -> Option<String> {
         let mut name = match self.kind {
             Kind::Word => self.text.to_ascii_lowercase(),
@@ -60,7 +56,6 @@ impl Token<'_> {
 }
 
 /// The tokens of a text, without spaces and comments.
-#[must_use]
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut rest = text;

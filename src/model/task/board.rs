@@ -42,45 +42,38 @@ pub struct TaskRow {
 
 impl TaskRow {
     /// The tables that it is of; none in another snapshot that lacks them.
-    #[must_use]
     pub fn set<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a TaskSet> {
         snapshot.task_sets.get(self.set)
     }
 
     /// The row of the schedule; none for a key without a task.
-    #[must_use]
     pub fn schedule<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Schedule> {
         self.set(snapshot)?.tasks.rows.get(self.schedule?)
     }
 
     /// Its last execution that failed, where none has completed since.
-    #[must_use]
     pub fn last_failed<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Execution> {
         self.set(snapshot)?.executions.rows.get(self.streak.last?)
     }
 
     /// The row of the execution that runs; none where none does.
-    #[must_use]
     pub fn execution<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Execution> {
         self.set(snapshot)?.executions.rows.get(self.execution?)
     }
 
     /// What the task is called: text of the server, not yet fit for a screen.
-    #[must_use]
     pub fn name(&self, snapshot: &Snapshot) -> Text {
         let name = self.schedule(snapshot).and_then(|task| task.name.clone());
         name.unwrap_or_else(|| format!("task {}", self.task.id).into())
     }
 
     /// How long the execution has run, in seconds.
-    #[must_use]
     pub fn age(&self, snapshot: &Snapshot) -> Option<f64> {
         let started_at = self.execution(snapshot)?.started_at?;
         Some((snapshot.taken_at - started_at).as_seconds_f64().max(0.0))
     }
 
     /// Seconds until it is due; less than none when it should have begun.
-    #[must_use]
     pub fn due_in(&self, snapshot: &Snapshot) -> Option<f64> {
         let next = self.schedule(snapshot)?.next_run_at?;
         Some((next - snapshot.taken_at).as_seconds_f64())
@@ -93,7 +86,6 @@ pub struct Counts([u32; TaskState::ALL.len()]);
 
 impl Counts {
     /// How many rows are in a state.
-    #[must_use]
     pub fn of(&self, state: TaskState) -> u32 {
         let place = TaskState::ALL.iter().position(|other| *other == state);
         place.and_then(|at| self.0.get(at)).copied().unwrap_or_default()
@@ -118,7 +110,6 @@ pub struct Board {
 
 impl Board {
     /// Counts the states of rows that are in their order.
-    #[must_use]
     pub fn of(rows: Vec<TaskRow>) -> Self {
         let mut counts = Counts::default();
         for row in &rows {

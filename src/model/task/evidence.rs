@@ -71,7 +71,6 @@ fn is_tied(
 }
 
 /// Whether a session's application has the worker's name as a word of its own, or its statement has it in quotes.
-#[must_use]
 pub fn names_worker(backend: &Backend, worker: &str) -> bool {
     let is_word = |text: &str| {
         text.match_indices(worker).any(|(at, _)| {

@@ -16,19 +16,16 @@ pub enum TaskKey {
 
 impl TaskKey {
     /// Reads the number that is stored as `lock_id` or held as a key.
-    #[must_use]
     pub const fn of(number: i64) -> Self {
         if number >> 48 == TASKS as i64 { Self::Own(number & LARGEST_ID) } else { Self::Raw(number) }
     }
 
     /// The key of a task in locktop's own tables; none for an id that has no room in it.
-    #[must_use]
     pub const fn own(id: i64) -> Option<Self> {
         if id >= 0 && id <= LARGEST_ID { Some(Self::Own(id)) } else { None }
     }
 
     /// The number that `pg_advisory_lock(bigint)` is called with.
-    #[must_use]
     pub const fn number(self) -> i64 {
         match self {
             Self::Own(id) => (TASKS as i64) << 48 | (id & LARGEST_ID),
@@ -37,13 +34,11 @@ impl TaskKey {
     }
 
     /// The key as that of a lock.
-    #[must_use]
     pub const fn lock_key(self) -> LockKey {
         LockKey::Bigint(self.number())
     }
 
     /// The lock on this key in a database.
-    #[must_use]
     pub fn tag(self, datid: u32) -> LockTag {
         let number = self.number().cast_unsigned();
         let half = |bits: u64| u32::try_from(bits & 0xffff_ffff).ok();

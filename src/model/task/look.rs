@@ -14,7 +14,6 @@ use crate::model::thresholds::Thresholds;
 
 impl Watch {
     /// Judges the tasks of the next snapshot, and remembers which keys are free or leaked in it.
-    #[must_use]
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
         let epoch = snapshot.server().map(Epoch::of);
         if self.epoch != epoch {

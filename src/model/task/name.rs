@@ -6,7 +6,6 @@ use crate::model::lock_name::LockName;
 
 /// The name of the task behind a bigint key of the database that the sets were read in. A key of the namespace is
 /// certain where its id is that of one task; a raw number may be anybody's, and its name is always a guess.
-#[must_use]
 pub fn name_of(sets: &[TaskSet], number: i64) -> Option<LockName> {
     match TaskKey::of(number) {
         TaskKey::Own(id) => {
@@ -29,7 +28,6 @@ pub fn name_of(sets: &[TaskSet], number: i64) -> Option<LockName> {
 }
 
 /// The other tables, if any, in which there is a task with the same key: who holds it may run that one.
-#[must_use]
 pub fn also_of<'a>(sets: &'a [TaskSet], set: &TaskSet, key: TaskKey) -> Option<&'a Text> {
     let TaskKey::Own(id) = key else { return None };
     let is = |other: &&TaskSet| {

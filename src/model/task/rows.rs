@@ -81,7 +81,6 @@ pub struct Execution {
 
 impl Execution {
     /// Whether the log says that it runs.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.status.as_deref() == Some("running")
     }
@@ -103,7 +102,6 @@ pub enum KeyRule {
 
 impl KeyRule {
     /// As the config has it: `id`, `lock_id` or an SQL expression.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "" => Self::Unsaid,
@@ -156,7 +154,6 @@ pub struct TaskSet {
 
 impl TaskSet {
     /// Puts what was read of two tables together; nothing is cut yet.
-    #[must_use]
     pub fn new(tables: Arc<TaskTables>, tasks: Section<Schedule>, executions: Section<Execution>) -> Self {
         let places = (0u32..).zip(tasks.rows.iter());
         let by_id = places.map(|(at, task)| (task.id, at)).collect();
@@ -166,37 +163,31 @@ impl TaskSet {
     }
 
     /// Notes that there are more schedules, or more running executions, than were read.
-    #[must_use]
     pub fn cut(self, tasks_cut: bool, running_cut: bool) -> Self {
         Self { tasks_cut, running_cut, ..self }
     }
 
     /// Where the schedule with this id is among the rows.
-    #[must_use]
     pub fn place(&self, id: i64) -> Option<usize> {
         self.by_id.get(&id).map(|at| *at as usize)
     }
 
     /// The schedule with this id; none where it was not read.
-    #[must_use]
     pub fn task(&self, id: i64) -> Option<&Schedule> {
         self.tasks.rows.get(self.place(id)?)
     }
 
     /// The task whose running execution has stored this number as its key.
-    #[must_use]
     pub fn running_with(&self, number: i64) -> Option<i64> {
         self.by_lock.get(&number).copied()
     }
 
     /// Whether the executions are of this poll, and all that run are among them.
-    #[must_use]
     pub fn knows_running(&self) -> bool {
         self.executions.error.is_none() && self.executions.taken_at.is_some() && !self.running_cut
     }
 
     /// The key of an execution: as the config says, else the one that is stored, else that of its task where something locks it.
-    #[must_use]
     pub fn key(&self, execution: &Execution) -> Option<TaskKey> {
         let stored = execution.lock_id.map(TaskKey::of);
         match &self.tables.key_rule {
@@ -209,7 +200,6 @@ impl TaskSet {
     }
 
     /// What proves that this number is what the execution locks; none where that is a guess.
-    #[must_use]
     pub fn proof(&self, execution: &Execution, key: TaskKey) -> Option<Proof> {
         if Some(key) == TaskKey::own(execution.task_id) {
             return Some(Proof::Namespace);
@@ -226,7 +216,6 @@ impl TaskSet {
     }
 
     /// The identity of a task of this set.
-    #[must_use]
     pub fn task_id(&self, id: i64) -> TaskId {
         TaskId { table: self.tables.table, id }
     }

@@ -49,13 +49,11 @@ impl TaskState {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on a screen; a guess carries a question mark.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Its word in the JSON: what is a guess on a screen is unknown to a program, which finds the guess beside it.
-    #[must_use]
     pub fn certain(self) -> &'static str {
         match self {
             Self::MaybeOrphan | Self::MaybeSlow | Self::MaybeRunning | Self::LeftOver => "unknown",
@@ -64,7 +62,6 @@ impl TaskState {
     }
 
     /// What it most likely is, where that is not certain.
-    #[must_use]
     pub const fn guess(self) -> Option<&'static str> {
         match self {
             Self::MaybeOrphan | Self::LeftOver => Some("orphan"),
@@ -134,7 +131,6 @@ pub struct Evidence {
 const YOUNG: f64 = 2.0;
 
 /// The state of an execution that runs in the log: the one rule, for the screens, the findings, `snapshot` and what `R` may do.
-#[must_use]
 pub fn of_execution(seen: &Evidence) -> TaskState {
     let is_over = seen.age.is_some_and(|age| age > seen.limit);
     match seen.key {
@@ -154,7 +150,6 @@ pub fn of_execution(seen: &Evidence) -> TaskState {
 
 /// The state of a schedule, `running` where an execution of it runs in the log, `failed` where the last one that ended did. It is overdue
 /// when it has been due for `overdue_after` seconds; given up when nothing starts it again after a failure.
-#[must_use]
 pub fn of_schedule(
     task: &Schedule,
     (running, failed): (bool, bool),

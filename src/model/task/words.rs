@@ -7,7 +7,6 @@ use crate::text::{duration, one_line};
 
 /// Why an execution has the state it has: who holds its key, and what that proves. One line, fit for a screen; empty for what does not
 /// run in the log.
-#[must_use]
 pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
     let Some(execution) = row.execution(snapshot) else { return String::new() };
     let key = key(row);

@@ -19,7 +19,6 @@ use crate::text;
 const STATEMENT: usize = 4096;
 
 /// Why somebody waits: a sentence each, text of the server in them; nothing for who does not wait.
-#[must_use]
 pub fn why(view: &View, party: Party) -> Vec<String> {
     let scene = view.snapshot.as_deref().map(|snapshot| Scene { view, snapshot });
     let wait =

@@ -35,19 +35,16 @@ pub struct ItemRow {
 
 impl ItemRow {
     /// What was read of it; none in another snapshot that lacks it.
-    #[must_use]
     pub fn item<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Item> {
         snapshot.systems.items.get(self.table)?.section.rows.get(self.at)
     }
 
     /// The table that it is in, as `schema.table`; none in another snapshot that lacks it.
-    #[must_use]
     pub fn source<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Text> {
         snapshot.systems.items.get(self.table).map(|table| &table.source.name)
     }
 
     /// `item 7 (send mail)`: text of the server, not yet fit for a screen.
-    #[must_use]
     pub fn name(&self, snapshot: &Snapshot) -> String {
         match self.item(snapshot).and_then(|item| item.name.as_ref()) {
             Some(name) => format!("item {} ({name})", self.id.id),
@@ -56,21 +53,18 @@ impl ItemRow {
     }
 
     /// How long it has been worked on, in seconds.
-    #[must_use]
     pub fn run(&self, snapshot: &Snapshot) -> Option<f64> {
         let started = self.item(snapshot).filter(|item| item.is_processing())?.started_at?;
         Some((snapshot.taken_at - started).as_seconds_f64().max(0.0))
     }
 
     /// Seconds until somebody may take it, while nobody may.
-    #[must_use]
     pub fn due_in(&self, snapshot: &Snapshot) -> Option<f64> {
         let due = self.item(snapshot).filter(|_| self.state == ItemState::Resting)?.due_at?;
         Some((due - snapshot.taken_at).as_seconds_f64())
     }
 
     /// What needs somebody comes first; within a state what began first, of those that are over the newest.
-    #[must_use]
     pub fn urgency(&self, snapshot: &Snapshot) -> (ItemState, bool, i64, ItemId) {
         let item = self.item(snapshot);
         let micros = |at: Option<Timestamp>| at.map_or(i64::MAX, |at| at.timestamp_micros());
@@ -126,7 +120,6 @@ pub struct Depth {
 
 impl Depth {
     /// Sums up the tables that are wanted.
-    #[must_use]
     pub fn of<'a>(tables: impl Iterator<Item = &'a TableRows<StateCount>>) -> Self {
         let mut depth = Self::default();
         let mut rates = Some(0);
@@ -174,7 +167,6 @@ pub struct Board {
 
 impl Board {
     /// Judges the items of a snapshot.
-    #[must_use]
     pub fn of(snapshot: &Snapshot, thresholds: &Thresholds) -> Self {
         let depth = Depth::of(snapshot.systems.counts.iter());
         if snapshot.systems.items.is_empty() {

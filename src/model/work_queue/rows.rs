@@ -67,7 +67,6 @@ pub struct Item {
 
 impl Item {
     /// Whether the table says that somebody works on it.
-    #[must_use]
     pub fn is_processing(&self) -> bool {
         self.status.as_deref() == Some("processing")
     }
@@ -110,13 +109,11 @@ impl ItemState {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on a screen; a guess carries a question mark.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Its word in the JSON: what is a guess on a screen is unknown to a program.
-    #[must_use]
     pub fn certain(self) -> &'static str {
         match self {
             Self::MaybeLost | Self::MaybeSlow | Self::MaybeRunning => Self::Unknown.as_str(),

@@ -43,7 +43,6 @@ fn refused<T>(why: impl Into<String>) -> Result<T, ActError> {
 
 /// The statement that finds its installations. It has to be sent where the search path is pinned: a connection that a pooler lends has that of
 /// the database, where anybody may have put an operator.
-#[must_use]
 pub fn find_statement(owners: &TrustedOwners, adapter: &Arc<Adapter>) -> String {
     statement(owners, std::slice::from_ref(adapter))
 }

@@ -44,7 +44,6 @@ struct Relation {
 
 impl Sizes {
     /// From JSON; none where it is none.
-    #[must_use]
     pub fn parse(json: &str) -> Option<Self> {
         let Told { relations, partial } = serde_json::from_str(json).ok()?;
         let rows = relations.into_iter().map(|one| ((one.schema, one.name), one.rows)).collect();
@@ -52,7 +51,6 @@ impl Sizes {
     }
 
     /// The number of rows of the largest relation; 0 where none is known.
-    #[must_use]
     pub fn largest(&self) -> f64 {
         self.rows.values().copied().fold(0.0, f64::max)
     }

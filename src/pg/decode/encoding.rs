@@ -15,7 +15,6 @@ pub struct Encodings(Arc<FxHashMap<u32, Encoding>>);
 
 impl Encodings {
     /// Of this database; the default while it is not known.
-    #[must_use]
     pub fn of(&self, database: Option<u32>) -> Encoding {
         if self.0.is_empty() {
             return Encoding::default();

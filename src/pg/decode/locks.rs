@@ -58,7 +58,6 @@ pub struct Locks<'a> {
 
 impl<'a> Locks<'a> {
     /// To be read by `reader` in the poll with this number, of which the server was told what `before` says, or nothing.
-    #[must_use]
     pub fn new(reader: Reader, before: &'a KnownLocks, poll: &'a str) -> Self {
         let (copy, rows, own_reads) = (CopyReader::default(), Vec::new(), Vec::new());
         Self { reader, before, poll, copy, rows, own: None, own_reads, awaited: false, last: None }

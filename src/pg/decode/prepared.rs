@@ -20,7 +20,6 @@ pub struct PreparedRows {
 
 impl PreparedRows {
     /// None so far. A name is in the encoding of the database of its transaction.
-    #[must_use]
     pub fn of(encodings: Encodings) -> Self {
         Self { encodings, ..Self::default() }
     }

@@ -19,7 +19,6 @@ pub struct Texts {
 
 impl Texts {
     /// None so far; those to come are of a database with this encoding.
-    #[must_use]
     pub fn of(encoding: Encoding) -> Self {
         Self { encoding, ..Self::default() }
     }

@@ -13,49 +13,42 @@ const EPOCH: i64 = 946_684_800_000_000;
 
 /// An `int2`; none for NULL and for a value of another length, as in all of these.
 #[inline]
-#[must_use]
 pub fn int2(bytes: Option<&[u8]>) -> Option<i16> {
     Some(i16::from_be_bytes(bytes?.try_into().ok()?))
 }
 
 /// An `int4`, signed, four bytes.
 #[inline]
-#[must_use]
 pub fn int4(bytes: Option<&[u8]>) -> Option<i32> {
     Some(i32::from_be_bytes(bytes?.try_into().ok()?))
 }
 
 /// An `int8`, signed, eight bytes.
 #[inline]
-#[must_use]
 pub fn int8(bytes: Option<&[u8]>) -> Option<i64> {
     Some(i64::from_be_bytes(bytes?.try_into().ok()?))
 }
 
 /// A `float8`, eight bytes; it may be infinite or no number.
 #[inline]
-#[must_use]
 pub fn float8(bytes: Option<&[u8]>) -> Option<f64> {
     Some(f64::from_be_bytes(bytes?.try_into().ok()?))
 }
 
 /// An `oid` or `xid`, unsigned, four bytes.
 #[inline]
-#[must_use]
 pub fn oid(bytes: Option<&[u8]>) -> Option<u32> {
     Some(u32::from_be_bytes(bytes?.try_into().ok()?))
 }
 
 /// A `bool`, one byte; none for NULL.
 #[inline]
-#[must_use]
 pub fn boolean(bytes: Option<&[u8]>) -> Option<bool> {
     bytes.and_then(|bytes| bytes.first()).map(|byte| *byte != 0)
 }
 
 /// `timestamptz`: microseconds since 2000. Infinite ones, and those that chrono has no place for, are none.
 #[inline]
-#[must_use]
 pub fn timestamp(bytes: Option<&[u8]>) -> Option<Timestamp> {
     let micros = int8(bytes)?;
     if micros == i64::MAX || micros == i64::MIN {
@@ -65,14 +58,12 @@ pub fn timestamp(bytes: Option<&[u8]>) -> Option<Timestamp> {
 }
 
 /// Text of any encoding, as UTF-8 with replacement characters.
-#[must_use]
 pub fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
     bytes.map(String::from_utf8_lossy)
 }
 
 /// A virtual transaction id, `3/1234`.
 #[inline]
-#[must_use]
 pub fn virtual_transaction(bytes: Option<&[u8]>) -> Option<VirtualTransaction> {
     let bytes = bytes?;
     let (negative, digits) = match bytes {
@@ -90,7 +81,6 @@ pub fn virtual_transaction(bytes: Option<&[u8]>) -> Option<VirtualTransaction> {
 
 /// Decimal digits, and nothing else.
 #[inline]
-#[must_use]
 pub fn unsigned(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() {
         return None;
@@ -107,7 +97,6 @@ pub fn unsigned(digits: &[u8]) -> Option<u32> {
 }
 
 /// An array of `int4`, without its NULLs.
-#[must_use]
 pub fn int4_array(bytes: Option<&[u8]>) -> Option<Vec<i32>> {
     let (dimensions, rest) = bytes?.split_first_chunk::<4>()?;
     let dimensions = usize::try_from(i32::from_be_bytes(*dimensions)).ok()?;
@@ -127,7 +116,6 @@ pub fn int4_array(bytes: Option<&[u8]>) -> Option<Vec<i32>> {
 }
 
 /// `inet` without the length of its prefix: family, bits, is-cidr, length, address.
-#[must_use]
 pub fn inet(bytes: Option<&[u8]>) -> Option<std::net::IpAddr> {
     let address = bytes?.get(4..)?;
     if let Ok(v4) = <[u8; 4]>::try_from(address) {

@@ -69,13 +69,11 @@ impl Software {
     }
 
     /// Whether a key is an id as it is, a small number that may well be somebody else's.
-    #[must_use]
     pub fn is_small(self) -> bool {
         matches!(self, Self::Que | Self::Terraform)
     }
 
     /// How a key is made, in one line.
-    #[must_use]
     pub fn origin(self) -> &'static str {
         match self {
             Self::PgPartman => "hashtext('pg_partman run_maintenance')",

@@ -27,14 +27,12 @@ pub enum OpenError {
 
 impl OpenError {
     /// Whether it may well pass by itself: no connection left, or starting up (SQLSTATE 53300, 57P03).
-    #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Connect(error) if error.is_waitable())
     }
 
     /// Whether the server accepted the connection and then said nothing. Each further attempt may leave a process
     /// there that waits for whatever holds the server up.
-    #[must_use]
     pub fn is_silence(&self) -> bool {
         match self {
             Self::Silent => true,

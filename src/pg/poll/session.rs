@@ -126,25 +126,21 @@ impl Session {
 
     /// The connection, for whoever has none of his own; none where a transaction may be open in it. Whole transactions alone may be sent on it, each in one message: the
     /// statements of a poll come before and after, and none waits for ours for longer than its time-outs.
-    #[must_use]
     pub fn client(&self) -> Option<Arc<Client>> {
         (self.scope() == Scope::Own).then(|| Arc::clone(&self.client))
     }
 
     /// What the server said of itself last.
-    #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
     /// How long the server took to read `pg_locks` at the last poll that did.
-    #[must_use]
     pub fn locks_cost(&self) -> Duration {
         self.known.locks.cost
     }
 
     /// What the role may do and see; none while that could not be looked up.
-    #[must_use]
     pub fn rights(&self) -> Option<Arc<Rights>> {
         self.names.rights()
     }

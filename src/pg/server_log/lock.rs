@@ -3,7 +3,6 @@
 use crate::model::lock::{LockTag, LockType};
 
 /// `relation 16398 of database 5`; none for what is not known here.
-#[must_use]
 pub fn lock_tag(text: &str) -> Option<LockTag> {
     let numbers: Vec<u32> = text
         .split(|c: char| !c.is_ascii_digit())

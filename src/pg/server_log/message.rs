@@ -91,7 +91,6 @@ pub enum Ended {
 
 impl Ended {
     /// In words, after who it is.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::LockTimeout => "gave up waiting for a lock (lock_timeout)",
@@ -108,7 +107,6 @@ impl Ended {
 }
 
 /// What an entry says of locks; none for all others, and for what a function says that anybody may have written.
-#[must_use]
 pub fn said<'a>(entry: &'a Entry<'_>) -> Option<Said<'a>> {
     if is_of_function(&entry.context) {
         return None;

@@ -28,7 +28,6 @@ pub enum Format {
 
 impl Format {
     /// As `log_destination` has it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Json => "jsonlog",

@@ -11,7 +11,6 @@ pub struct Places(pub BTreeMap<&'static str, String>);
 
 impl Places {
     /// The same, and this.
-    #[must_use]
     pub fn with(mut self, name: &'static str, place: &str) -> Self {
         self.0.insert(name, place.to_owned());
         self

@@ -22,7 +22,6 @@ pub enum Status {
 
 impl Status {
     /// The exit status of monitoring plugins, 0 to 3.
-    #[must_use]
     pub fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -33,7 +32,6 @@ impl Status {
     }
 
     /// Its word in the output, in capitals.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -109,7 +107,6 @@ pub struct Report {
 impl Report {
     /// Judges the looks: what is bad has to be bad in each of them, and the least bad of the numbers counts. `connect` is how long the first
     /// answer took, `apart` how far the looks are apart.
-    #[must_use]
     pub fn of(views: &[impl AsRef<View>], connect: Duration, apart: Duration, limits: &Limits) -> Self {
         let mut checks = vec![limits.judge(CONNECT, "s", (None, None), known(connect.as_secs_f64()))];
         for measure in &MEASURES {
@@ -136,7 +133,6 @@ impl Report {
     }
 
     /// What there is to tell where no look came about.
-    #[must_use]
     pub fn of_failure(status: Status, why: String) -> Self {
         let (warning, critical) = (None, None);
         Self {
@@ -155,13 +151,11 @@ impl Report {
     }
 
     /// Of which server and database this is.
-    #[must_use]
     pub fn at(self, server: String, database: String) -> Self {
         Self { server, database, ..self }
     }
 
     /// The worst; of nothing nothing is known.
-    #[must_use]
     pub fn status(&self) -> Status {
         self.checks.first().map_or(Status::Unknown, |judged| judged.status)
     }

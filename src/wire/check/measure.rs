@@ -56,7 +56,6 @@ const fn measure(
 }
 
 /// The parts of job systems of others that these are made of.
-#[must_use]
 pub fn measured() -> Parts {
     Parts::of(&[Part::Workers, Part::Running, Part::Due, Part::Depth, Part::Paused])
 }

@@ -18,19 +18,16 @@ pub struct Range {
 
 impl Range {
     /// An alert above this, and below zero.
-    #[must_use]
     pub const fn above(end: f64) -> Self {
         Self { start: 0.0, end, inside: false }
     }
 
     /// Whether a value raises the alert.
-    #[must_use]
     pub fn alerts(self, value: f64) -> bool {
         (self.start..=self.end).contains(&value) == self.inside
     }
 
     /// In words, why a value raises it: `> 10`, `< 5`, `in 10:20`.
-    #[must_use]
     pub fn why(self, value: f64, unit: &str) -> String {
         if self.inside {
             return format!("in {}:{}{unit}", number(self.start), number(self.end));

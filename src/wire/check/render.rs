@@ -27,7 +27,6 @@ const MOST: usize = 8 * 1024;
 const ABOUT: usize = 300;
 
 /// The report as text, with its last end of line.
-#[must_use]
 pub fn render(report: &Report, format: CheckFormat) -> String {
     match format {
         CheckFormat::Plugin => plugin(report),

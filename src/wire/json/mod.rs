@@ -104,7 +104,6 @@ impl<'a> SectionState<'a> {
 ///
 /// # Errors
 /// None that anybody has seen: the shapes have no map with keys that are no text, and no number that is none.
-#[must_use]
 pub fn to_string(view: &View) -> Option<Result<String, serde_json::Error>> {
     view.snapshot.as_deref().map(|snapshot| harmless::to_string(&document(view, snapshot)))
 }

@@ -50,7 +50,6 @@ struct LinkLine<'a> {
 ///
 /// # Errors
 /// As for [`super::to_string`].
-#[must_use]
 pub fn look(view: &View, seq: u64, skipped: u64) -> Option<Result<String, serde_json::Error>> {
     let snapshot = view.snapshot.as_deref()?;
     let document = super::document(view, snapshot);
@@ -87,7 +86,6 @@ pub fn link(link: &Link) -> Result<String, serde_json::Error> {
 }
 
 /// What a look is beside its times: who waits for whom, how the tasks, leases and items are, and what is wrong.
-#[must_use]
 pub fn fingerprint(view: &View) -> u64 {
     let mut hasher = DefaultHasher::new();
     for queue in &view.graph.queues {

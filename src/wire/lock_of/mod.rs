@@ -48,7 +48,6 @@ pub enum Verdict {
 
 impl Report {
     /// Every relation that the statements name, once.
-    #[must_use]
     pub fn relations(statements: &[Result<Statement, Unknown>]) -> Vec<Relation> {
         let mut relations: Vec<Relation> = Vec::new();
         for take in statements.iter().flatten().flat_map(|statement| &statement.takes) {
@@ -60,7 +59,6 @@ impl Report {
     }
 
     /// What it comes to: not known comes before would wait, which comes before free.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         let unknown = self.statements.is_empty()
             || self

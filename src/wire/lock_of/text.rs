@@ -31,7 +31,6 @@ impl Page {
 }
 
 /// The report for people, with its last end of line.
-#[must_use]
 pub fn text(report: &Report, width: Option<usize>) -> String {
     let mut page = Page { lines: Vec::new(), width };
     if report.statements.is_empty() {

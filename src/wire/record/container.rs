@@ -95,7 +95,6 @@ pub struct Header {
 
 impl Header {
     /// Reads the first bytes of a record; none where they are none.
-    #[must_use]
     pub fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
         let [s0, s1, s2, s3, kind, flags, zero0, zero1, l0, l1, l2, l3, c0, c1, c2, c3] = *bytes;
         let length = u32::from_le_bytes([l0, l1, l2, l3]);
@@ -110,13 +109,11 @@ impl Header {
     }
 
     /// Bytes of the whole record.
-    #[must_use]
     pub fn total(&self) -> u64 {
         HEADER as u64 + u64::from(self.length) + FOOTER as u64
     }
 
     /// Whether the payload and what is behind it are those that were written.
-    #[must_use]
     pub fn fits(&self, payload: &[u8], footer: &[u8]) -> bool {
         u32::try_from(payload.len()) == Ok(self.length)
             && footer == self.length.to_le_bytes()
@@ -132,7 +129,6 @@ fn checksum(begin: &[u8], payload: &[u8]) -> u32 {
 }
 
 /// Where the next record may begin in some bytes.
-#[must_use]
 pub fn next_sync(bytes: &[u8]) -> Option<usize> {
     bytes.windows(SYNC.len()).position(|window| window == SYNC)
 }
@@ -177,7 +173,6 @@ pub fn look(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, RecordError> {
 }
 
 /// What a time line needs of a look, from the first bytes of its payload; none where they are of none.
-#[must_use]
 pub fn moment(bytes: &[u8; MOMENT]) -> Option<Moment> {
     let [i0, i1, i2, i3, i4, i5, i6, i7, a0, a1, a2, a3, a4, a5, a6, a7, w0, w1, w2, w3, trouble, ..] =
         *bytes;

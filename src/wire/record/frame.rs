@@ -149,13 +149,11 @@ impl Room {
 
 impl Encoder {
     /// One for a file, whose looks have their events with them.
-    #[must_use]
     pub fn with_events() -> Self {
         Self { with_events: true, ..Self::default() }
     }
 
     /// The same whose groups are as long as their first look is worth. What is left out or damaged takes up to 256 looks with it, not 64.
-    #[must_use]
     pub fn in_long_groups(self) -> Self {
         Self { in_long_groups: true, ..self }
     }

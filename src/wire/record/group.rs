@@ -50,13 +50,11 @@ pub struct Group {
 
 impl Group {
     /// How many looks were opened.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.looks.len()
     }
 
     /// Whether no look was opened.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.looks.is_empty()
     }

@@ -116,7 +116,6 @@ pub struct LogDeadlock {
 
 impl WaitEnd {
     /// How it ended, in words: `got the lock`.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Acquired => "got the lock",
@@ -128,7 +127,6 @@ impl WaitEnd {
 
 impl Seen {
     /// Whether looks saw it, in words: `between looks`.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::InLooks => "in looks too",

@@ -163,13 +163,11 @@ pub struct Style {
 }
 
 /// A page that needs nothing beside itself.
-#[must_use]
 pub fn html(report: &Report, style: Style) -> String {
     fitted(style, |style| html::page(&content::of(report, style)))
 }
 
 /// The report in Markdown, as GitHub reads it.
-#[must_use]
 pub fn markdown(report: &Report, style: Style) -> String {
     fitted(style, |style| markdown::page(&content::of(report, style)))
 }

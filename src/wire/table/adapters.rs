@@ -17,7 +17,6 @@ const HEADS: [(&str, Align); 7] = [
 ];
 
 /// What was found of these adapters.
-#[must_use]
 pub fn adapters(found: &[Installation], adapters: &[Arc<Adapter>]) -> String {
     let mut lines = Vec::new();
     if found.is_empty() {

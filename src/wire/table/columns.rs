@@ -6,7 +6,6 @@ use crate::text::{Align, fit_pad, width};
 const WIDEST: usize = 48;
 
 /// Lays `rows` out under `heads`; the last column has no end. Cells must be one line each.
-#[must_use]
 pub fn laid_out<R: AsRef<[String]>>(heads: &[(&str, Align)], rows: &[R]) -> Vec<String> {
     let mut widths: Vec<usize> = heads.iter().map(|(head, _)| width(head)).collect();
     for row in rows {

@@ -20,7 +20,6 @@ const FINDINGS: usize = 20;
 const INDENT: &str = "      ";
 
 /// Header, what could not be read, and findings with the statements that help; none before the first snapshot.
-#[must_use]
 pub fn head(view: &View) -> Option<Vec<String>> {
     let snapshot = view.snapshot.as_deref()?;
     let lines = [header(view, snapshot)].into_iter().chain(sections(snapshot)).chain(findings(view));
@@ -28,7 +27,6 @@ pub fn head(view: &View) -> Option<Vec<String>> {
 }
 
 /// A sentence in as many lines as it needs; a statement to copy, which is set in, on the one it is on.
-#[must_use]
 pub fn broken(line: &str, width: Option<usize>) -> String {
     match width {
         Some(width) if !line.starts_with(INDENT) => {
@@ -122,7 +120,6 @@ fn remedy(finding: &Finding) -> Option<String> {
 }
 
 /// The line that stands for what a list leaves out.
-#[must_use]
 pub fn more(there_are: usize, shown: usize, what: &str) -> Option<String> {
     let left_out = there_are.checked_sub(shown).filter(|left_out| *left_out > 0)?;
     Some(format!("… and {} more {what} (--format json has all)", count(left_out as u64)))

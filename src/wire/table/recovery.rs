@@ -21,7 +21,6 @@ const HEADS: [(&str, Align); 8] = [
 const NAMES: usize = 5;
 
 /// The plan, one line each row, and one for each execution that ends with a session that is ended; for one without rows, what there is beside.
-#[must_use]
 pub fn plan(plan: &RecoveryPlan) -> Vec<String> {
     if plan.rows.is_empty() {
         return vec![nothing(plan)];
@@ -87,7 +86,6 @@ fn nothing(plan: &RecoveryPlan) -> String {
 }
 
 /// What came of one execution, on one line.
-#[must_use]
 pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
     let row = plan.row(result.execution_id);
     let name = row.map(|row| one_line(&row.seen.task_name).into_owned()).unwrap_or_default();
@@ -113,7 +111,6 @@ pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
 }
 
 /// Their names as a list, cut short where there are many.
-#[must_use]
 pub fn names(all: &[AlsoEnded]) -> String {
     let mut names: Vec<String> =
         all.iter().take(NAMES).map(|also| one_line(&also.task_name).into_owned()).collect();
@@ -127,7 +124,6 @@ pub fn names(all: &[AlsoEnded]) -> String {
 }
 
 /// How many were recovered, and how many were not, in one line.
-#[must_use]
 pub fn summary(results: &[RecoveryResult]) -> String {
     let count = |is: fn(RecoveryOutcome) -> bool| results.iter().filter(|result| is(result.outcome)).count();
     let (done, settled) = (count(RecoveryOutcome::is_recovered), count(RecoveryOutcome::is_settled));

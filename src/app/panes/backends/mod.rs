@@ -151,7 +151,6 @@ fn wait(context: &Context<'_>, backend: &Backend) -> Option<f64> {
 }
 
 /// Short words for a state, so that the column can be narrow.
-#[must_use]
 pub(in crate::app::panes) fn short_state(state: State) -> &'static str {
     match state {
         State::IdleInTransaction => "idle in xact",

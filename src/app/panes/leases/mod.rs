@@ -250,7 +250,6 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 }
 
 /// Leases that have expired, for the header: `1 lease expired`; none where none has.
-#[must_use]
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     let expired = context.view.leases.counts.of(LeaseState::Expired);
     let noun = if expired == 1 { "lease" } else { "leases" };

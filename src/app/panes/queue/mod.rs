@@ -217,7 +217,6 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 }
 
 /// How many items have lost their worker, for the header.
-#[must_use]
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     let lost = context.view.queue.of_state(ItemState::Lost).count();
     let noun = if lost == 1 { "item" } else { "items" };

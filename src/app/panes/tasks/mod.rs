@@ -296,7 +296,6 @@ fn urgent(context: &Context<'_>) -> Vec<Fact> {
 }
 
 /// `2 overdue`; nothing where there is none.
-#[must_use]
 pub fn count(context: &Context<'_>, state: TaskState) -> Option<Fact> {
     let number = context.view.tasks.counts.of(state);
     let tone = if state == TaskState::Orphan { Tone::Critical } else { Tone::Warning };

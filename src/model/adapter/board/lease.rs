@@ -41,7 +41,6 @@ impl TermState {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -49,7 +48,6 @@ impl TermState {
 
 impl TermState {
     /// Whether somebody has it; none where nothing tells.
-    #[must_use]
     pub fn is_held(self) -> Option<bool> {
         (self != Self::Unknown).then_some(self == Self::Held)
     }

@@ -63,7 +63,6 @@ pub struct Board {
 
 impl Board {
     /// How many are in a state.
-    #[must_use]
     pub fn count(&self, state: State) -> usize {
         self.rows.iter().filter(|row| row.judged.state == state).count()
     }
@@ -82,7 +81,6 @@ impl Board {
     }
 
     /// What the advisory locks of jobs that run and of workers are called, and how that is known.
-    #[must_use]
     pub fn key_names(&self, snapshot: &Snapshot) -> Vec<(LockKey, Text, Text)> {
         let runs = self.rows.iter().filter(|row| row.part == Part::Running);
         let jobs = runs.filter_map(|row| {
@@ -114,7 +112,6 @@ pub struct Watch {
 
 impl Watch {
     /// Judges the next snapshot, and remembers which keys are free in it.
-    #[must_use]
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
         if snapshot.adapters.is_empty() {
             *self = Self::default();

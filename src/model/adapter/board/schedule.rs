@@ -37,7 +37,6 @@ impl ScheduleState {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -50,13 +50,11 @@ impl WorkerState {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its word on the screens and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Whether it takes no more jobs.
-    #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Gone | Self::Silent | Self::Stopped)
     }

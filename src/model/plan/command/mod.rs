@@ -82,7 +82,6 @@ macro_rules! commands {
             pub const ALL: [Self; [$(stringify!($id)),*].len()] = [$(Self::$id),*];
 
             /// Its words, its rows and what it does to them.
-            #[must_use]
             pub fn definition(self) -> &'static Command {
                 match self {
                     $(Self::$id => const { &$file::COMMAND },)*
@@ -98,7 +97,6 @@ macro_rules! commands {
 
         impl Verb {
             /// Its words, and how it is done.
-            #[must_use]
             pub fn definition(self) -> &'static Definition {
                 match self {
                     $($(Self::$verb => const { &$file::$definition },)*)*
@@ -155,19 +153,16 @@ commands! {
 
 impl Verb {
     /// Its word, for records: `cancel`, `terminate`, …
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.definition().word
     }
 
     /// `cancel query`: what is going to be done.
-    #[must_use]
     pub fn does(self) -> &'static str {
         self.definition().does
     }
 
     /// `cancelled`: what was done, for reports and events.
-    #[must_use]
     pub fn done(self) -> &'static str {
         self.definition().done
     }

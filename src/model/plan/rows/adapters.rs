@@ -23,7 +23,6 @@ use crate::text;
 const CUT: usize = 500;
 
 /// What giving these jobs back does, in the order given.
-#[must_use]
 pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
     each(context, Verb::Recover, chosen, |index, id| {
         match context.view.adapters.rows.iter().find(|row| row.id == id) {
@@ -34,7 +33,6 @@ pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
 }
 
 /// What ending these leases does, in the order given.
-#[must_use]
 pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
     let plan = each(context, Verb::Unlock, chosen, |index, id| {
         match context.view.adapters.leases.iter().find(|row| row.id == id) {

@@ -36,7 +36,6 @@ pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: Selecte
 }
 
 /// What a verb for items does to these, in the order given.
-#[must_use]
 pub fn items(context: &PlanContext<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
     each(context, verb, chosen, |index, id| match context.view.queue.rows.iter().find(|row| row.id == id) {
         None => Err(Refused::new(format!("item {}", id.id), Subject::Item(id), "is gone, or done")),

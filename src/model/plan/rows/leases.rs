@@ -16,7 +16,6 @@ use crate::model::systems::TableRows;
 use crate::text;
 
 /// What ending these leases does, in the order given.
-#[must_use]
 pub fn leases(context: &PlanContext<'_>, chosen: &[LeaseId]) -> ActionPlan {
     let find = |id: LeaseId| context.view.leases.rows.iter().find(|row| row.id == id);
     // A lease in Redis is ended whatever the server takes.

@@ -14,14 +14,12 @@ use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState, evidenc
 use crate::text;
 
 /// Whether the executions of this table are in a published log, and not in one of locktop's own.
-#[must_use]
 pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {
     let sets = context.view.snapshot.iter().flat_map(|snapshot| snapshot.task_sets.iter());
     sets.into_iter().any(|set| set.tables.table == table && !set.tables.own_keys)
 }
 
 /// What failing the running executions of these tasks does, in the order given.
-#[must_use]
 pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) -> ActionPlan {
     let mut plan = each(context, Verb::Recover, chosen, |index, (task, again)| {
         let gone = || Refused::new(format!("task {}", task.id), Subject::Task(task), "is not there any more");

@@ -9,7 +9,6 @@ use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskKey, TaskRow, TaskState};
 
 /// What would be done to the executions of the published tables of this schema, and to which rows; none where there are none.
-#[must_use]
 pub fn published_plan(
     context: &PlanContext<'_>,
     schema: &str,

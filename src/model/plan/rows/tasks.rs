@@ -53,7 +53,6 @@ pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
 }
 
 /// What a verb for tasks does to these, in the order given.
-#[must_use]
 pub fn tasks(context: &PlanContext<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
     each(context, verb, chosen, |index, id| match context.view.tasks.rows.iter().find(|row| row.task == id) {
         None => Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "is gone")),

@@ -28,7 +28,6 @@ pub(super) use identity::changed;
 
 /// What is going to be done to sessions. The targets come in the order of the rows; those of the forest in its order, so that
 /// who blocks others is ended before them, while they wait still.
-#[must_use]
 pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let mut plan = ActionPlan::new(ask.verb);
     let Some(index) = PlanIndex::of(context) else {
@@ -58,7 +57,6 @@ pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
 
 /// The same plan with who else could be meant by now. Of those that are meant already there are as many as are in it: who has come
 /// since is not among them.
-#[must_use]
 pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let Some(index) = PlanIndex::of(context) else { return plan };
     let offers = choose::offers(&index, ask);
