@@ -12,58 +12,27 @@ use crate::model::wait_graph::{Answer, Party};
 use crate::model::{Text, Timestamp};
 
 codes! {
-    State, else State::Other; {
-        0 State::Other => Self::Other,
-        1 State::Active => Self::Active,
-        2 State::IdleInTransaction => Self::IdleInTransaction,
-        3 State::IdleInTransactionAborted => Self::IdleInTransactionAborted,
-        4 State::FastpathFunctionCall => Self::FastpathFunctionCall,
-        5 State::Idle => Self::Idle,
-        6 State::Disabled => Self::Disabled,
-        7 State::Starting => Self::Starting,
+    State, else Other; {
+        0 Other, 1 Active, 2 IdleInTransaction, 3 IdleInTransactionAborted, 4 FastpathFunctionCall, 5 Idle,
+        6 Disabled, 7 Starting,
     }
     // One that is not known cannot be told to block anybody.
-    LockMode, else LockMode::SIRead; {
-        1 LockMode::AccessShare => Self::AccessShare,
-        2 LockMode::RowShare => Self::RowShare,
-        3 LockMode::RowExclusive => Self::RowExclusive,
-        4 LockMode::ShareUpdateExclusive => Self::ShareUpdateExclusive,
-        5 LockMode::Share => Self::Share,
-        6 LockMode::ShareRowExclusive => Self::ShareRowExclusive,
-        7 LockMode::Exclusive => Self::Exclusive,
-        8 LockMode::AccessExclusive => Self::AccessExclusive,
-        9 LockMode::SIRead => Self::SIRead,
+    LockMode, else SIRead; {
+        1 AccessShare, 2 RowShare, 3 RowExclusive, 4 ShareUpdateExclusive, 5 Share, 6 ShareRowExclusive,
+        7 Exclusive, 8 AccessExclusive, 9 SIRead,
     }
-    LockType, else LockType::Other; {
-        0 LockType::Other => Self::Other,
-        1 LockType::Relation => Self::Relation,
-        2 LockType::Extend => Self::Extend,
-        3 LockType::FrozenId => Self::FrozenId,
-        4 LockType::Page => Self::Page,
-        5 LockType::Tuple => Self::Tuple,
-        6 LockType::TransactionId => Self::TransactionId,
-        7 LockType::VirtualXid => Self::VirtualXid,
-        8 LockType::SpecToken => Self::SpecToken,
-        9 LockType::Object => Self::Object,
-        10 LockType::UserLock => Self::UserLock,
-        11 LockType::Advisory => Self::Advisory,
-        12 LockType::ApplyTransaction => Self::ApplyTransaction,
+    LockType, else Other; {
+        0 Other, 1 Relation, 2 Extend, 3 FrozenId, 4 Page, 5 Tuple, 6 TransactionId, 7 VirtualXid,
+        8 SpecToken, 9 Object, 10 UserLock, 11 Advisory, 12 ApplyTransaction,
     }
-    Pooling, else Pooling::None; {
-        0 Pooling::None => Self::None,
-        1 Pooling::Sessions => Self::Sessions,
-        2 Pooling::Transactions => Self::Transactions,
+    Pooling, else None; {
+        0 None, 1 Sessions, 2 Transactions,
     }
-    Tls, else Tls::None; {
-        0 Tls::None => Self::None,
-        1 Tls::Require => Self::Require,
-        2 Tls::VerifyCa => Self::VerifyCa,
-        3 Tls::VerifyFull => Self::VerifyFull,
+    Tls, else None; {
+        0 None, 1 Require, 2 VerifyCa, 3 VerifyFull,
     }
-    Replay, else Replay::Nothing; {
-        0 Replay::Nothing => Self::Nothing,
-        1 Replay::Some => Self::Some,
-        2 Replay::All => Self::All,
+    Replay, else Nothing; {
+        0 Nothing, 1 Some, 2 All,
     }
 }
 

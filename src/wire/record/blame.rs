@@ -14,11 +14,8 @@ use crate::model::{Text, Timestamp};
 use crate::text::one_line;
 
 codes! {
-    Ending, else Ending::Itself; {
-        0 Self::GoesOn => Self::GoesOn,
-        1 Self::Itself => Self::Itself,
-        2 Self::Action => Self::Action,
-        3 Self::Deadlock => Self::Deadlock,
+    Ending, else Itself; {
+        0 GoesOn, 1 Itself, 2 Action, 3 Deadlock,
     }
 }
 

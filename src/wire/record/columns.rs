@@ -117,18 +117,18 @@ macro_rules! lists {
 
 /// One of several words: a number for each, which is never used twice, and what an unknown one is taken for.
 macro_rules! codes {
-    ($($type:ty, else $unknown:expr; { $($code:literal $value:pat => $make:expr,)* })*) => {$(
+    ($($type:ident, else $unknown:ident; { $($code:literal $variant:ident,)* })*) => {$(
         impl $crate::wire::record::columns::Code for $type {
             fn code(self) -> u32 {
                 match self {
-                    $($value => $code,)*
+                    $(Self::$variant => $code,)*
                 }
             }
 
             fn of(code: u32) -> Self {
                 match code {
-                    $($code => $make,)*
-                    _ => $unknown,
+                    $($code => Self::$variant,)*
+                    _ => Self::$unknown,
                 }
             }
         }
@@ -144,7 +144,7 @@ macro_rules! codes {
 
             fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> $type {
                 let code = $crate::wire::record::cell::Column::<Option<u32>>::get(self, at, strings);
-                code.map_or($unknown, $crate::wire::record::columns::Code::of)
+                code.map_or($type::$unknown, $crate::wire::record::columns::Code::of)
             }
 
             fn rows(&self) -> usize {

@@ -12,11 +12,8 @@ use crate::model::redis_lease::{
 use crate::model::{Text, Timestamp};
 
 codes! {
-    Standing, else Standing::Unknown; {
-        0 Standing::Unknown => Self::Unknown,
-        1 Standing::Held => Self::Held,
-        2 Standing::Split => Self::Split,
-        3 Standing::Minority => Self::Minority,
+    Standing, else Unknown; {
+        0 Unknown, 1 Held, 2 Split, 3 Minority,
     }
 }
 

@@ -28,11 +28,8 @@ enum Rule {
 }
 
 codes! {
-    Rule, else Rule::Unsaid; {
-        0 Rule::Unsaid => Self::Unsaid,
-        1 Rule::Id => Self::Id,
-        2 Rule::LockId => Self::LockId,
-        3 Rule::Expression => Self::Expression,
+    Rule, else Unsaid; {
+        0 Unsaid, 1 Id, 2 LockId, 3 Expression,
     }
 }
 

@@ -15,41 +15,15 @@ use crate::model::work_queue::ItemId;
 use crate::model::{Text, Timestamp};
 
 codes! {
-    Kind, else Kind::Server; {
-        1 Kind::WaitBegun => Self::WaitBegun,
-        2 Kind::WaitEnded => Self::WaitEnded,
-        3 Kind::RootBegun => Self::RootBegun,
-        4 Kind::RootEnded => Self::RootEnded,
-        5 Kind::CycleBegun => Self::CycleBegun,
-        6 Kind::CycleEnded => Self::CycleEnded,
-        7 Kind::Deadlock => Self::Deadlock,
-        8 Kind::TaskStarted => Self::TaskStarted,
-        9 Kind::TaskSlow => Self::TaskSlow,
-        10 Kind::TaskOrphaned => Self::TaskOrphaned,
-        11 Kind::TaskEnded => Self::TaskEnded,
-        12 Kind::TaskRecovered => Self::TaskRecovered,
-        13 Kind::TaskOverdue => Self::TaskOverdue,
-        14 Kind::TaskLeaked => Self::TaskLeaked,
-        15 Kind::TaskSwitched => Self::TaskSwitched,
-        16 Kind::LeaseTaken => Self::LeaseTaken,
-        17 Kind::LeaseExpired => Self::LeaseExpired,
-        18 Kind::LeaseReleased => Self::LeaseReleased,
-        19 Kind::LeaseChanged => Self::LeaseChanged,
-        20 Kind::ItemFailed => Self::ItemFailed,
-        21 Kind::ItemLost => Self::ItemLost,
-        22 Kind::LinkLost => Self::LinkLost,
-        23 Kind::LinkBack => Self::LinkBack,
-        24 Kind::Server => Self::Server,
-        25 Kind::SectionStale => Self::SectionStale,
-        26 Kind::SectionFresh => Self::SectionFresh,
-        27 Kind::ActionAsked => Self::ActionAsked,
-        28 Kind::ActionResult => Self::ActionResult,
-        29 Kind::Note => Self::Note,
+    Kind, else Server; {
+        1 WaitBegun, 2 WaitEnded, 3 RootBegun, 4 RootEnded, 5 CycleBegun, 6 CycleEnded, 7 Deadlock,
+        8 TaskStarted, 9 TaskSlow, 10 TaskOrphaned, 11 TaskEnded, 12 TaskRecovered, 13 TaskOverdue,
+        14 TaskLeaked, 15 TaskSwitched, 16 LeaseTaken, 17 LeaseExpired, 18 LeaseReleased, 19 LeaseChanged,
+        20 ItemFailed, 21 ItemLost, 22 LinkLost, 23 LinkBack, 24 Server, 25 SectionStale, 26 SectionFresh,
+        27 ActionAsked, 28 ActionResult, 29 Note,
     }
-    Severity, else Severity::Info; {
-        0 Severity::Info => Self::Info,
-        1 Severity::Warning => Self::Warning,
-        2 Severity::Critical => Self::Critical,
+    Severity, else Info; {
+        0 Info, 1 Warning, 2 Critical,
     }
 }
 
