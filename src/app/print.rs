@@ -9,7 +9,7 @@ use super::panes::{Heading, Pane, Row, Total, Wanted, fitted};
 use super::screens::Has;
 use crate::model::view::View;
 use crate::model::zone::Zone;
-use crate::text::{Align, fit};
+use crate::text::{self, Align, fit};
 use crate::wire::table::{broken, head, laid_out, more};
 
 /// What is printed, and how many rows of each.
@@ -119,10 +119,12 @@ fn table(context: &Context<'_>, pane: Pane, rows: &[Row], width: Option<usize>) 
         (text != "-").then(|| fit(&text, room.into()).into_owned())
     };
     let headings = table.headings().into_iter().filter_map(|heading| heading.over(Some(context)));
-    // A column that says nothing of any row has no room.
-    let columns =
-        headings.filter(|heading| rows.iter().any(|row| cell(heading, row, WIDEST).is_some())).collect();
-    let columns = widths(pane, columns, width);
+    // A column that says nothing of any row has no room, and none more than its longest cell.
+    let needed = headings.filter_map(|heading| {
+        let cells = rows.iter().filter_map(|row| cell(&heading, row, WIDEST));
+        Some(heading.within(cells.map(|cell| text::width(&cell)).max()?))
+    });
+    let columns = widths(pane, needed.collect(), width);
     let heads: Vec<(&str, Align)> =
         columns.iter().map(|(heading, _)| (heading.title, heading.align())).collect();
     let line = |row: &Row| -> Vec<String> {

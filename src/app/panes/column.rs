@@ -4,7 +4,7 @@ use super::cell::{Cell, Value};
 use super::row::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::text::Align;
+use crate::text::{self, Align};
 
 /// What the rows of a pane are, as its columns see them: borrowed from the view that is drawn.
 pub trait Rows: 'static {
@@ -45,6 +45,13 @@ impl Heading {
     /// At which edge its cells stand.
     pub fn align(&self) -> Align {
         if self.right { Align::Right } else { Align::Left }
+    }
+
+    /// The heading over cells of which none is wider than that.
+    pub fn within(self, width: usize) -> Self {
+        let most = u16::try_from(width.max(text::width(self.title))).unwrap_or(u16::MAX);
+        // Where it takes what is left, 0 says so.
+        Self { min: self.min.min(most), max: self.max.min(most), ..self }
     }
 
     /// The heading as it is over these rows; none where the column says nothing there.

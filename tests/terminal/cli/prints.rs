@@ -73,7 +73,7 @@ async fn the_table_fits_where_it_goes() {
         tokio::task::spawn_blocking(work).await.unwrap();
     for text in [&utf8, &ascii] {
         let widths: Vec<usize> = text.lines().map(locktop::text::width).collect();
-        assert!(widths.iter().all(|width| *width <= 80) && widths.contains(&80), "{text}");
+        assert!(widths.iter().all(|width| *width <= 80) && widths.iter().any(|width| *width > 70), "{text}");
     }
     assert!(utf8.contains("└ ") && utf8.contains('…'), "{utf8}");
     assert!(ascii.is_ascii() && ascii.contains("` ") && ascii.contains('~'), "{ascii}");
