@@ -75,7 +75,7 @@ static COLUMNS: Columns<Roots> = Columns {
             Tone::Plain,
             |row, _| i64::try_from(row.episodes).ok(),
         ),
-        Column::number(("WAITS", "waits", "waits that were seen to begin"), (7, 7), Tone::Plain, |row, _| {
+        Column::number(("WAITS", "waits", "waits that were seen to begin; one behind several roots, or one after the other, counts for each"), (7, 7), Tone::Plain, |row, _| {
             i64::try_from(row.sums.waits).ok()
         })
         .rank(1),
@@ -161,9 +161,9 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     }
     // Of a span that begins later it says nothing.
     if shown.span.first_minute(blame).is_none() && blame.before.sessions > 0 {
-        let longest = blame.before.longest.map(|longest| format!(" ≤ {}", text::duration(longest)));
+        let longest = blame.before.longest.map(|longest| format!(", ≤ {}", text::duration(longest)));
         let longest = longest.unwrap_or_default();
-        facts.push((format!("{} waited before{longest}", blame.before.sessions), Tone::Past));
+        facts.push((format!("{} waited already{longest}", blame.before.sessions), Tone::Past));
     }
     facts
 }
