@@ -42,9 +42,10 @@ const PAST: [(&str, &str); 4] = [
 ];
 
 /// The same in a recording, which has no now.
-const RECORDING: [(&str, &str); 3] = [
+const RECORDING: [(&str, &str); 4] = [
     ("STANDS ×1", "it stands still at the time beside it; p plays it as fast as it was"),
     ("PLAYS ×4", "it plays four times as fast as it was"),
+    ("AT END ×4", "it has played what there is, and goes on where a recorder adds to it"),
     ("[replay]", "a recording: no server is asked, and nothing can act"),
 ];
 

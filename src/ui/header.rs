@@ -187,7 +187,13 @@ fn link_line(app: &App, wide: bool) -> Line {
     match app.link() {
         _ if app.replay.is_some() => {
             let replay = app.replay.unwrap_or(crate::app::Replay { speed: 1.0, plays: false });
-            let word = if replay.plays { "PLAYS" } else { "STANDS" };
+            let is_last = app.past.as_ref().is_some_and(|past| past.place + 1 >= past.moments.len());
+            let word = match (replay.plays, is_last) {
+                (true, false) => "PLAYS",
+                // It goes on when the file grows.
+                (true, true) => "AT END",
+                (false, _) => "STANDS",
+            };
             line.push(format!("{word} ×{}", replay.speed), Tone::Past);
         }
         state if app.past.is_some() => {

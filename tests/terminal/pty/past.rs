@@ -98,6 +98,7 @@ async fn a_recording_is_shown_when_the_server_is_gone() {
     screen.keys("p");
     screen.shows("PLAYS ×1");
     screen.shows("▲ 3 of");
+    screen.shows("AT END ×1");
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
     screen.assert_restored();
