@@ -175,10 +175,12 @@ fn last(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     let mut lines = vec![heading("Last executions")];
     for execution in mine() {
         lines.push(execution_line(context, execution));
-        if let Some(by) = &execution.recovered_by {
+        let error = execution.error.as_deref().unwrap_or_default();
+        // Whoever recovered it mostly stands in what is said of its end.
+        if let Some(by) = execution.recovered_by.as_deref().filter(|by| !error.contains(by)) {
             lines.push(field("", format!("recovered by {}", text::one_line(by)), Tone::Warning));
         }
-        if let Some(error) = execution.error.as_ref().filter(|error| !error.is_empty()) {
+        if !error.is_empty() {
             lines.push(field("", text::one_line(error), Tone::Critical));
         }
     }
