@@ -129,10 +129,9 @@ impl<'a> Context<'a> {
     /// How many wait behind it, directly or through others. Of whoever waits himself that is a search for each call: it is for the rows
     /// that are drawn.
     pub fn blocked(&self, party: Party) -> u32 {
-        let behind = || u32::try_from(self.view.graph.blocked_by(party).len()).unwrap_or(u32::MAX);
         match self.ending(party) {
             Some(root) => root.blocked,
-            None if self.node(party).is_some() => behind(),
+            None if self.node(party).is_some() => self.view.graph.blocks(party),
             None => 0,
         }
     }

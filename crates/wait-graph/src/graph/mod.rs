@@ -252,10 +252,21 @@ impl WaitGraph {
     /// Every group that waits behind one of `parties` and is none of them, longest wait first.
     #[must_use]
     pub fn blocked_by_all(&self, parties: &[Party]) -> Vec<Party> {
-        let along = &self.net.backward;
-        let mut found = Search::new(along.len()).beyond(&self.numbers(parties), along, self.index.len());
+        let mut found = self.behind(parties);
         found.sort_unstable_by_key(|behind| self.index.age(*behind));
         found.into_iter().map(|behind| self.index.party(behind)).collect()
+    }
+
+    /// How many [`WaitGraph::blocked_by`] would name, without putting them in order.
+    #[must_use]
+    pub fn blocks(&self, party: Party) -> u32 {
+        reach::count(self.behind(&[party]).len())
+    }
+
+    /// The numbers of those behind some parties.
+    fn behind(&self, parties: &[Party]) -> Vec<usize> {
+        let along = &self.net.backward;
+        Search::new(along.len()).beyond(&self.numbers(parties), along, self.index.len())
     }
 
     /// Who stands behind which roots. Whoever waits and is behind none is part of a cycle, or behind one, or nobody is in his way.

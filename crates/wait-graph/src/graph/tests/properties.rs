@@ -93,6 +93,7 @@ fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
         everybody.iter().map(|party| (*party, behind(&edges, *party))).collect();
     for party in everybody {
         assert_eq!(set(graph.blocked_by(*party)), closure[party]);
+        assert_eq!(graph.blocks(*party) as usize, closure[party].len());
         assert_eq!(set(graph.freed_by(*party)), slow.freed(*party));
         let of: BTreeSet<Party> = graph.blockers_of(*party).iter().map(|edge| edge.blocker).collect();
         let should: BTreeSet<Party> =
