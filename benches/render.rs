@@ -29,8 +29,9 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 fn frames(c: &mut Criterion) {
-    for locks in [10_000, 100_000] {
-        let view = Arc::new(sample::crowd(1_000, locks, 0.0).view());
+    // In one queue each waits behind all before it.
+    for (waiters, locks) in [(1_000, 10_000), (1_000, 100_000), (5_000, 1_000)] {
+        let view = Arc::new(sample::crowd(waiters, locks, 0.0).view());
         // At the top, and at the end of the table.
         for (screen, keys) in
             [("Overview", "1"), ("Locks", "3"), ("Locks, last row", "3G"), ("Backends", "7")]
@@ -44,7 +45,7 @@ fn frames(c: &mut Criterion) {
             let theme = Theme::new(Base::Dark, Depth::Rgb, false);
             let mut viewport = Viewport::default();
             let mut terminal = Terminal::new(TestBackend::new(200, 60)).unwrap();
-            c.bench_function(&format!("{screen}, {locks} locks"), |b| {
+            c.bench_function(&format!("{screen}, {waiters} waiters, {locks} locks"), |b| {
                 b.iter(|| {
                     terminal.draw(|frame| render(frame, black_box(&app), &mut viewport, &theme)).unwrap();
                 });

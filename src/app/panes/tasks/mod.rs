@@ -76,7 +76,7 @@ static COLUMNS: Columns<Tasks> = Columns {
         .rank(4),
         Column::sorted(
             ("NEXT", "next", "when it is due, or since when"),
-            (10, 10),
+            (11, 11),
             |row, context, _| next(context, row),
             |row, context| Value::number(row.due_in(context.snapshot)),
         )
