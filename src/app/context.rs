@@ -13,6 +13,9 @@ use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
 use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Timestamp, words};
 
+/// Where more wait, nobody searches the graph for each of them: that would be the square of their number.
+const SEARCHED: u32 = 1_000;
+
 /// Waiters whose statements are looked at for the name of a key.
 const ASKED: usize = 4;
 
@@ -136,8 +139,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// About how many that are, at once: of whoever waits himself those below him in the forest.
-    pub fn blocked_about(&self, party: Party) -> u32 {
+    /// The same for a whole table, to put it in order or to filter it: where many wait, of whoever waits himself those below him in
+    /// the forest.
+    pub fn blocked_of_all(&self, party: Party) -> u32 {
+        if self.view.graph.waiting <= SEARCHED {
+            return self.blocked(party);
+        }
         let below = || self.node(party).map_or(0, |(_, node)| node.below);
         self.ending(party).map_or_else(below, |root| root.blocked)
     }
@@ -146,6 +153,14 @@ impl<'a> Context<'a> {
     pub fn freed(&self, party: Party) -> Vec<Party> {
         let graph = &self.view.graph;
         go_on(graph, &[party], graph.freed_by(party))
+    }
+
+    /// How many go on at once if it ends, for a whole table: where many wait, none of whoever waits himself.
+    pub fn frees_of_all(&self, party: Party) -> Option<u32> {
+        if self.view.graph.waiting <= SEARCHED {
+            return self.frees(party);
+        }
+        self.ending(party).map(|root| root.frees)
     }
 
     /// How many go on at once if it ends; none of one that blocks nobody.

@@ -167,6 +167,8 @@ pub struct App {
     pub size: (u16, u16),
     /// Rows that a page down moves over; drawing knows it.
     pub page_rows: usize,
+    /// How many rows of the table with the focus are seen, whatever lies over it.
+    pub table_rows: usize,
     panes: PaneMap<PaneState>,
     /// The target had a lease, or a table of them that cannot be read. It stays so: panes that come and go would move the others.
     lease_seen: bool,
@@ -217,6 +219,7 @@ impl App {
             notice: None,
             size: (80, 24),
             page_rows: 10,
+            table_rows: 10,
             panes: PaneMap::new(PaneState::new),
             lease_seen: false,
             shown: Parts::NONE,
@@ -317,7 +320,7 @@ impl App {
 
     /// Brings the panes on the screen up to date; the others wait until they are looked at.
     fn refresh_panes(&mut self) {
-        let (all_locks, seen) = (self.all_locks, self.page_rows.max(1));
+        let (all_locks, seen) = (self.all_locks, self.table_rows);
         let mut panes = self.visible_panes();
         if panes.contains(&Pane::Episodes) && !panes.contains(&Pane::Blame) {
             // They are those of a line there.

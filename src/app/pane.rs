@@ -10,6 +10,9 @@ use super::filter::Filter;
 use super::panes::{Basis, Pane, Row, RowId, Value, Wanted, chains};
 use crate::model::lock::Lock;
 
+/// For so many looks a key that finds no more to do to what was done with means the next one.
+const LOOKS: u8 = 30;
+
 /// By what a table is sorted when the user chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sort {
@@ -47,8 +50,10 @@ pub struct PaneState {
     chosen: bool,
     /// What the user had selected and is gone; nothing was selected since.
     lost: Option<RowId>,
-    /// What something was done to just now.
-    done: Option<RowId>,
+    /// What something was done to just now, and for how many more looks that is so.
+    done: Option<(RowId, u8)>,
+    /// How many times a row was selected.
+    pub selections: u64,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
@@ -71,6 +76,7 @@ impl PaneState {
             chosen: false,
             lost: None,
             done: None,
+            selections: 0,
             basis: None,
         }
     }
@@ -88,6 +94,7 @@ impl PaneState {
         }
         self.order(context, &mut rows);
         self.rows = rows;
+        self.done = self.done.and_then(|(row, looks)| Some((row, looks.checked_sub(1)?)));
         self.find_selected(page, context);
         self.drop_gone_marks(all_locks, context);
     }
@@ -187,8 +194,10 @@ impl PaneState {
             return;
         }
         match (0..self.rows.len()).find(|at| self.id_at(context, *at) == Some(selected)) {
-            // Nobody asked for it, and what is on top would scroll out of sight with it.
-            Some(at) if !self.chosen && at >= page => (self.selected, self.cursor) = (None, 0),
+            // Nobody asked for it, and what is in sight would scroll away with it.
+            Some(at) if !self.chosen && at.abs_diff(self.cursor) >= page => {
+                (self.selected, self.cursor) = (None, 0);
+            }
             Some(at) => self.cursor = at,
             // Gone: better nothing selected than a stranger under the cursor.
             None => self.lose_selected(),
@@ -206,15 +215,17 @@ impl PaneState {
 
     /// What was asked for is done. Where the row goes out of sight by it, as a recovered task may, the view does not follow: what is
     /// worst and stands on top is what comes next.
-    pub fn done_with(&mut self, rows: &[RowId]) {
-        if let Some(row) = self.selected.or(self.lost).filter(|row| rows.contains(row)) {
-            (self.chosen, self.lost, self.done) = (false, None, Some(row));
+    pub fn done_with(&mut self, rows: &[RowId], asked_at: u64) {
+        // Who has selected a row since means that, also where it is the same one.
+        let is_same = self.selections == asked_at;
+        if let Some(row) = self.selected.or(self.lost).filter(|row| is_same && rows.contains(row)) {
+            (self.chosen, self.lost, self.done) = (false, None, Some((row, LOOKS)));
         }
     }
 
     /// What is selected is what something was done to just now, and nobody has selected it since.
     pub fn is_done(&self) -> bool {
-        self.done.is_some() && self.done == self.selected
+        self.done.is_some_and(|(row, _)| self.selected == Some(row))
     }
 
     /// Other rows are asked for: what was selected by itself among the ones before is not meant, and the first is selected anew.
@@ -228,7 +239,8 @@ impl PaneState {
     /// the first any more; the pane has to be built again then. What is marked is meant.
     pub fn begin_at_the_top(&mut self, rows: usize) -> bool {
         let most = if self.chosen { rows } else { 1 };
-        let is_below = self.cursor >= most && self.marks.is_empty();
+        let is_let_go = self.selected.is_none() && !self.chosen && self.touched;
+        let is_below = self.marks.is_empty() && (self.cursor >= most || is_let_go);
         if is_below {
             (self.chosen, self.basis) = (false, None);
             self.begin_anew();
@@ -238,7 +250,7 @@ impl PaneState {
 
     /// The user means the selected row: from now on the view goes where it goes.
     pub fn keep_selected(&mut self) {
-        self.chosen = true;
+        (self.chosen, self.done) = (true, None);
     }
 
     /// Selects the row at a position, or the last one.
@@ -249,6 +261,7 @@ impl PaneState {
         self.chosen = self.chosen || self.selected.is_some();
         self.lost = self.lost.filter(|_| self.selected.is_none());
         self.done = None;
+        self.selections += 1;
     }
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.

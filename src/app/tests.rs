@@ -153,7 +153,7 @@ fn keys_ask_for_what_they_should() {
         ("m", vec![Effect::Mouse(true)]),
         ("mm", vec![Effect::Mouse(true), Effect::Mouse(false)]),
         ("y", vec![Effect::Copy("4312".into())]),
-        ("7 jj y", vec![Effect::Copy("4312 4466".into())]),
+        ("7 jj y", vec![Effect::Copy("4312 4980".into())]),
         ("KCRUETX", vec![]),
         ("5", vec![]),
     ] {

@@ -353,6 +353,7 @@ impl Loop {
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.screen.draw(|frame| crate::ui::render(frame, app, viewport, theme))?;
         self.app.page_rows = self.viewport.page_rows;
+        self.app.table_rows = self.viewport.table_rows.max(1);
         self.fresh = self.app.awaits_frame();
         Ok(())
     }

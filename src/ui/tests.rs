@@ -66,6 +66,7 @@ impl Stage {
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.terminal.draw(|frame| super::render(frame, app, viewport, theme)).unwrap();
         self.app.page_rows = self.viewport.page_rows;
+        self.app.table_rows = self.viewport.table_rows.max(1);
         self.app.update(Message::Drawn(self.viewport.dialog));
     }
 

@@ -14,6 +14,8 @@ pub struct Viewport {
     spots: Vec<(Rect, Spot)>,
     /// Rows that a page down moves over in the focused table or the open page.
     pub page_rows: usize,
+    /// How many rows of the table with the focus were seen when it was last drawn, whatever lies over it.
+    pub table_rows: usize,
     /// The revision of the dialog that was drawn; none when there was none, or no room for it.
     pub dialog: Option<u64>,
 }

@@ -18,6 +18,8 @@ pub struct Flight {
     pub pane: Pane,
     /// The rows that it was asked for on.
     pub rows: Vec<RowId>,
+    /// How many times a row had been selected there when it was confirmed.
+    pub selections: u64,
 }
 
 impl Flight {

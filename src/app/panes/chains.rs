@@ -90,14 +90,20 @@ static COLUMNS: Columns<Chains> = Columns {
             BLOCKS,
             (6, 6),
             |place, context, _| blocks(context, place),
-            |place, context| Value::number(blocked(context, place).map(f64::from)),
+            |place, context| {
+                let blocked = if place.is_group() { 0 } else { context.blocked_of_all(place.party()) };
+                Value::whole((blocked > 0).then_some(blocked.into()))
+            },
         )
         .right(),
         Column::sorted(
             ("FREES", "frees", "sessions that go on at once if this one ends"),
             (5, 5),
             |place, context, _| frees(context, place),
-            |place, context| Value::number(context.frees(place.party()).map(f64::from)),
+            |place, context| {
+                let frees = if place.is_group() { None } else { context.frees_of_all(place.party()) };
+                Value::whole(frees.map(i64::from))
+            },
         )
         .right(),
         Column::sorted(
@@ -250,18 +256,14 @@ fn state_or_wait<'a>(context: &Context<'a>, place: Place<'a>) -> Value<'a> {
 
 fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
     let tone = if place.is_top() { Tone::Critical } else { Tone::Warning };
-    blocked(context, place).map_or_else(Cell::none, |count| Cell::toned(count.to_string(), tone))
-}
-
-fn blocked(context: &Context<'_>, place: Place<'_>) -> Option<u32> {
-    if place.is_group() {
-        return None;
+    match if place.is_group() { 0 } else { context.blocked(place.party()) } {
+        0 => Cell::none(),
+        blocked => Cell::toned(blocked.to_string(), tone),
     }
-    Some(context.blocked(place.party())).filter(|count| *count > 0)
 }
 
 fn frees(context: &Context<'_>, place: Place<'_>) -> Cell {
-    let frees = context.frees(place.party()).filter(|_| !place.is_group());
+    let frees = if place.is_group() { None } else { context.frees(place.party()) };
     frees.map_or_else(Cell::none, |frees| Cell::plain(frees.to_string()))
 }
 

@@ -73,7 +73,7 @@ fn what_is_confirmed_is_asked_for_and_nothing_else() {
         ("jK<shift-tab>16<enter>", Verb::Terminate, (4466..4482).collect()),
         ("jKrbty", Verb::Terminate, vec![4410]),
         ("jjjKy", Verb::Terminate, vec![4977]),
-        ("7 jj K2<enter>", Verb::Terminate, vec![4312, 4466]),
+        ("7 jj K2<enter>", Verb::Terminate, vec![4312, 4980]),
         ("7/who:prisma<enter>*K3<enter>", Verb::Terminate, vec![4977, 4980, 4981]),
         ("7*K<esc>/who:prisma<enter>K3<enter>", Verb::Terminate, vec![4977, 4980, 4981]),
         ("<enter>Ky", Verb::Terminate, vec![4312]),

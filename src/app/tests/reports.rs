@@ -38,7 +38,7 @@ fn the_view_does_not_follow_what_is_done_with_out_of_sight() {
         [(Outcome::Done, 1, false), (Outcome::Done, 20, true), (Outcome::Changed, 1, true)]
     {
         let mut app = app(sample::jobs(0.0));
-        app.page_rows = page;
+        app.table_rows = page;
         drive(&mut app, "4g");
         let orphan = app.pane(Pane::Tasks).selected;
         slowly(&mut app, "Ey");
@@ -77,6 +77,27 @@ fn the_same_key_goes_on_to_the_next_where_there_is_no_more_to_do() {
     // A key that does something to it is about it.
     drive(&mut app, "<esc>g");
     assert!(!app.pane(Pane::Tasks).is_done());
+}
+
+/// Whoever has moved and come back before the answer was there means the row.
+#[test]
+fn what_was_selected_since_is_not_done_with() {
+    for (keys, is_done) in [("", true), ("jk", false)] {
+        let mut app = app(sample::jobs(0.0));
+        drive(&mut app, "4g");
+        slowly(&mut app, "Ey");
+        drive(&mut app, keys);
+        let results = vec![result("nightly", Outcome::Done, "")];
+        let report =
+            Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+        app.update(Message::Reported(Arc::new(report)));
+        assert_eq!(app.pane(Pane::Tasks).is_done(), is_done, "{keys:?}");
+        // It is so for a while.
+        for second in 1..40 {
+            arrive(&mut app, sample::jobs(f64::from(second)).view());
+        }
+        assert!(!app.pane(Pane::Tasks).is_done());
+    }
 }
 
 #[test]

@@ -55,7 +55,8 @@ fn a_recovery_without_a_selection_asks_the_server() {
         without.executions.retain(|row| row.task_id != 7);
         arrive(&mut app, without.view());
         if done_with {
-            app.pane_mut(Pane::Tasks).done_with(&[selected]);
+            let pane = app.pane_mut(Pane::Tasks);
+            pane.done_with(&[selected], pane.selections);
         }
         arrive(&mut app, sample::jobs(2.0).view());
         assert_eq!(app.pane(Pane::Tasks).selected, None);

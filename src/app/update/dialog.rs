@@ -301,7 +301,8 @@ impl App {
         }
         self.unmark(order.pane, &order.rows);
         let Order { verb, pane, rows, .. } = order;
-        self.flights.push(Flight { number, verb, count, done: 0, pane, rows });
+        let selections = self.pane(pane).selections;
+        self.flights.push(Flight { number, verb, count, done: 0, pane, rows, selections });
         Update::effect(Effect::Act(Arc::new(command)))
     }
 
@@ -327,7 +328,7 @@ impl App {
         if let Some(at) = self.flights.iter().position(|flight| flight.number == report.number) {
             let flight = self.flights.remove(at);
             if well {
-                self.pane_mut(flight.pane).done_with(&flight.rows);
+                self.pane_mut(flight.pane).done_with(&flight.rows, flight.selections);
             }
         }
         if well {

@@ -225,7 +225,7 @@ impl App {
     /// some time would leave that out of sight.
     fn leave_for(&mut self, screen: Screen) -> Update {
         self.jumped_from = None;
-        let rows = self.page_rows.max(1);
+        let rows = self.table_rows;
         for pane in screen.panes(self.has()) {
             if self.follow.is_none() && self.pane_mut(pane).begin_at_the_top(rows) {
                 self.stale.push(pane);

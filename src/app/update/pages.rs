@@ -195,7 +195,7 @@ impl App {
 
     /// Sorts by a column, or as the pane does by itself.
     fn order(&mut self, pane: Pane, sort: Option<Sort>) -> Update {
-        let (all_locks, seen) = (self.all_locks, self.page_rows.max(1));
+        let (all_locks, seen) = (self.all_locks, self.table_rows);
         self.with_pane(pane, |state, context| {
             state.keep_selected();
             state.sort = sort;

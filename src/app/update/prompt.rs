@@ -111,7 +111,7 @@ impl App {
             Ok(filter) => filter,
             Err(error) => return Some(error.to_string()),
         };
-        let (all_locks, seen) = (self.all_locks, self.page_rows.max(1));
+        let (all_locks, seen) = (self.all_locks, self.table_rows);
         let state = self.pane_mut(pane);
         state.keep_selected();
         state.filter = filter;

@@ -109,21 +109,31 @@ fn who_waited_for_a_transaction_has_its_row_when_that_has_ended() {
         let tag = relation(2001).with_relation(None).with_transactionid(791);
         tag.with_locktype(LockType::TransactionId)
     };
-    let scene = |now: f64, holds: bool| {
+    let scene = |now: f64, holds: bool, began: Option<f64>| {
         let mut b = empty(now);
         b.session(10, "app@web", State::IdleInTransaction, 9.0, "");
         if holds {
             b.lock(10, row(), LockMode::Exclusive, None);
         }
-        b.session(11, "app@web", State::Active, 5.0, "");
+        b.session(11, "app@web", State::Active, 5.0, "").xact_start = began.map(at);
         b
     };
-    for (holds, expected) in [(false, "got Share on"), (true, "stopped waiting for Share on")] {
-        let mut story = Story::of(scene(-1.0, true));
-        let mut waits = scene(0.0, true);
+    let (got, stopped) = ("got Share on", "stopped waiting for Share on");
+    for (holds, began, omitted, expected) in [
+        (false, Some(-3.0), 0, got),
+        (true, Some(-3.0), 0, stopped),
+        // Its own transaction is over: it may have run into its time-out just before.
+        (false, None, 0, stopped),
+        (false, Some(0.9), 0, stopped),
+        // Locks that nobody waits for were left out.
+        (false, Some(-3.0), 1, stopped),
+    ] {
+        let mut story = Story::of(scene(-1.0, true, Some(-3.0)));
+        let mut waits = scene(0.0, true, Some(-3.0));
         waits.lock(11, row(), LockMode::Share, Some(0.5));
         story.then(waits);
-        let told = told(&story.then(scene(1.0, holds)));
+        let later = Snapshot { locks_omitted: omitted, ..scene(1.0, holds, began).snapshot() };
+        let told = told(&story.saw(later));
         assert!(told.iter().any(|text| text.contains(expected)), "{told:?}");
     }
 }
@@ -232,6 +242,19 @@ fn a_cycle_and_the_deadlock_it_was() {
     assert_eq!(story.saw(counted(empty(3.0), 4)), [], "told once");
     let texts = told(&story.saw(counted(empty(4.0), 6)));
     assert_eq!(texts, ["deadlock: the server broke 2 deadlocks, whose parties no look saw"]);
+}
+
+#[test]
+fn who_is_part_of_a_circle_is_called_no_root() {
+    let mut story = Story::of(empty(0.0));
+    let mut behind = cycle(1.0);
+    behind.session(23, "app@web", State::Active, 1.0, "");
+    behind.lock(23, advisory(2), LockMode::Exclusive, Some(0.5));
+    let texts = told(&story.then(behind));
+    assert!(
+        texts.contains(&"wait: 23 app@web began to wait for Exclusive on advisory lock 2 behind 22".into()),
+        "{texts:?}"
+    );
 }
 
 #[test]

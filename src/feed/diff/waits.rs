@@ -32,6 +32,8 @@ struct Wait {
     what: Text,
     /// No earlier than this did it begin.
     earliest: Timestamp,
+    /// Its transaction, by when that began.
+    xact_start: Option<Timestamp>,
 }
 
 impl Wait {
@@ -117,7 +119,8 @@ impl<'a, 'b> Naming<'a, 'b> {
         };
         let poll = chrono::TimeDelta::microseconds(micros(change.after.snapshot.poll_seconds));
         let earliest = waiter.wait_start.unwrap_or_else(|| change.now() - poll);
-        (draft, Wait { start: waiter.wait_start, look, backend: id, who, what, earliest })
+        let xact_start = backend.and_then(|backend| backend.xact_start);
+        (draft, Wait { start: waiter.wait_start, look, backend: id, who, what, earliest, xact_start })
     }
 
     fn words(&mut self, queue: &Queue, waiter: &Waiter, above: Option<Above>) -> (Text, Text) {
@@ -136,8 +139,10 @@ impl<'a, 'b> Naming<'a, 'b> {
         };
         let behind = match above {
             None => String::new(),
-            Some(Above { next, root }) if next == root => format!(" behind {}", name(root)),
-            Some(Above { next, root }) => format!(" behind {}, root {}", name(next), name(root)),
+            Some(Above { next, root: Some(root) }) if next != root => {
+                format!(" behind {}, root {}", name(next), name(root))
+            }
+            Some(Above { next, .. }) => format!(" behind {}", name(next)),
         };
         let words = (harmless(&what), harmless(&format!("began to wait for {what}{behind}")));
         self.words.insert(key, words.clone());
@@ -154,7 +159,8 @@ fn micros(seconds: f64) -> i64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Above {
     next: Party,
-    root: Party,
+    /// None where the top is one of a deadlock, who waits himself.
+    root: Option<Party>,
 }
 
 /// Who stands above each who waits, by the forest: each place is gone through once.
@@ -182,8 +188,9 @@ fn above(change: &Change<'_>) -> FxHashMap<Party, Above> {
         }
     }
     let above = nodes.iter().zip(tops).filter_map(|(node, top)| {
-        let (next, root) = (nodes.get(node.parent?)?.party, nodes.get(top?)?.party);
-        (root != node.party).then_some((node.party, Above { next, root }))
+        let (next, top) = (nodes.get(node.parent?)?, nodes.get(top?)?);
+        let root = top.cycle.is_none().then_some(top.party);
+        Some((node.party, Above { next: next.party, root }))
     });
     above.collect()
 }
@@ -198,12 +205,21 @@ fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
     let mine = |pid: i32| pids.contains(&pid).then_some(pid);
     let has: FxHashSet<Key> =
         locks().filter_map(|lock| Some((lock.pid.and_then(mine)?, lock.tag, lock.mode))).collect();
-    // The lock on a transaction is given back as soon as it is had: who waited for its end has what it wanted when that has come.
+    // The lock on a transaction is given back as soon as it is had. Who waited for its end, and is in the same transaction himself when
+    // that has come, has what it wanted. Where granted locks were left out of the look, whether it has come is not known.
+    let has_all = change.after.snapshot.locks_omitted == 0;
     let is_transaction = |tag: &LockTag| tag.locktype() == LockType::TransactionId;
     let goes_on: FxHashSet<LockTag> =
         locks().map(|lock| lock.tag).filter(|tag| is_transaction(tag)).collect();
-    let got = |key: &Key| has.contains(key) || is_transaction(&key.1) && !goes_on.contains(&key.1);
-    ended.iter().map(|(key, wait)| one_over(change, wait, got(key))).collect()
+    let goes_on_itself = |wait: &Wait| {
+        let now = change.backend(wait.backend.pid).and_then(|backend| backend.xact_start);
+        now.is_some() && now == wait.xact_start
+    };
+    let got = |key: &Key, wait: &Wait| {
+        let has_come = has_all && is_transaction(&key.1) && !goes_on.contains(&key.1);
+        has.contains(key) || has_come && goes_on_itself(wait)
+    };
+    ended.iter().map(|(key, wait)| one_over(change, wait, got(key, wait))).collect()
 }
 
 /// Whether the transaction failed: its statement was cancelled, ran into a time-out, or came to an error of its own.

@@ -42,6 +42,7 @@ pub(in crate::ui) fn render(
     viewport.place(pane, body, offset);
     if app.focus == pane {
         viewport.page_rows = usize::from(body.height);
+        viewport.table_rows = viewport.page_rows;
     }
     let Some(context) = app.context() else { return };
     let table = pane.table();

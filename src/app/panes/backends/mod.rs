@@ -36,9 +36,19 @@ type Column = crate::app::panes::Column<Backends>;
 static COLUMNS: Columns<Backends> = Columns {
     shown: &[
         Column::sorted(PID, (7, 8), |b, context, _| pid(context, b), |b, _| Value::whole(Some(b.pid.into()))),
-        Column::number(BLOCKS, (6, 6), Tone::Critical, |b, context| {
-            blocks(context, Party::Backend(b.group())).map(i64::from)
-        })
+        Column::sorted(
+            BLOCKS,
+            (6, 6),
+            |b, context, _| match context.blocked(Party::Backend(b.group())) {
+                0 => Cell::none(),
+                blocked => Cell::toned(blocked.to_string(), Tone::Critical),
+            },
+            |b, context| {
+                let blocked = context.blocked_of_all(Party::Backend(b.group()));
+                Value::whole((blocked > 0).then_some(blocked.into()))
+            },
+        )
+        .right()
         .rank(2),
         Column::sorted(
             ("STATE", "state", "as in pg_stat_activity"),
@@ -121,7 +131,7 @@ pub(in crate::app::panes) fn several_databases(context: &Context<'_>) -> bool {
 /// Who blocks most, then who is in the oldest transaction, then who works, then the idle, then the server's own.
 fn urgency(context: &Context<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
     let party = Party::Backend(backend.group());
-    let blocked = context.blocked_about(party);
+    let blocked = context.blocked_of_all(party);
     let class = match backend.state {
         _ if backend.xact_start.is_some() => 0,
         Some(State::Idle) => 2,
@@ -213,11 +223,6 @@ pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room:
         }
         _ => Cell::plain(who),
     }
-}
-
-/// How many wait behind it; none where nobody does.
-fn blocks(context: &Context<'_>, party: Party) -> Option<u32> {
-    Some(context.blocked(party)).filter(|count| *count > 0)
 }
 
 /// Active sessions by what they wait for, in a fixed order and width.
