@@ -36,7 +36,7 @@ const PAST: [(&str, &str); 4] = [
     ("▲ 631 of 900", "the look that is shown, and how many there are"),
     (
         "!  x  a  ~",
-        "on that line: somebody began to block others; a deadlock or a circle; an action; no answer",
+        "on that line: somebody began to block others, or an orphan; a deadlock or a circle; an action; no answer",
     ),
     ("PAST 4m29s", "the look of so long ago, at the time beside it; Esc is back to now"),
 ];

@@ -194,6 +194,11 @@ impl PaneState {
             return;
         }
         match (0..self.rows.len()).find(|at| self.id_at(context, *at) == Some(selected)) {
+            // Nobody chose it: it is the first that is selected, whichever that is.
+            Some(_) if !self.chosen && !self.is_done() => {
+                self.select(context, self.first_hit(0));
+                self.chosen = false;
+            }
             // Nobody asked for it, and what is in sight would scroll away with it.
             Some(at) if !self.chosen && at.abs_diff(self.cursor) >= page => {
                 (self.selected, self.cursor) = (None, 0);

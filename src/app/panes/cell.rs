@@ -100,6 +100,13 @@ pub(super) fn bar(share: f64, room: u16) -> String {
     format!("{}{}{percent}", "█".repeat(filled), "░".repeat(width.saturating_sub(filled)))
 }
 
+/// The same of a part of a whole, to the nearest hundredth; what there is of it is never said to be nothing.
+pub(super) fn part_bar(share: f64, room: u16) -> String {
+    // A hundredth is not a number of a double: what is just below it would be cut.
+    let bar = bar((share * 100.0).round() / 100.0 + 1e-9, room);
+    if share > 0.0 && share < 0.005 { bar.replace("   0%", "  <1%") } else { bar }
+}
+
 /// A column narrower than this shows names without their schemas: all of them, so that rows can be compared.
 const ROOM_FOR_SCHEMAS: u16 = 36;
 
@@ -125,4 +132,18 @@ pub(super) fn worker(name: Option<&str>, room: u16) -> Cell {
     let cell = Cell::server(name);
     let fitted = crate::text::fit_middle(&cell.text, usize::from(room)).into_owned();
     Cell { text: fitted, ..cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_whole_is_rounded_and_never_nothing() {
+        let said = |share: f64| part_bar(share, 14).trim_start_matches(['█', '░']).trim().to_owned();
+        let all = [0.0, 0.004, 0.0098, 0.254, 0.255, 0.29, 0.9951, 1.0].map(said);
+        assert_eq!(all, ["0%", "<1%", "1%", "25%", "26%", "29%", "100%", "100%"]);
+        // What is not full is not said to be: 99.51 % of a limit.
+        assert!(bar(0.9951, 14).ends_with(" 99%"));
+    }
 }

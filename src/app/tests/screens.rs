@@ -115,7 +115,7 @@ fn a_waiter_for_the_key_of_a_task_leads_to_its_chain() {
 }
 
 #[test]
-fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
+fn a_row_that_nobody_chose_is_the_first() {
     // What is an orphan later is none yet, so another task is the first.
     let earlier = || {
         let mut builder = sample::jobs(0.0);
@@ -127,38 +127,20 @@ fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
         drive(&mut app, keys);
         let first = app.pane(Pane::Tasks).selected;
         assert!(first.is_some(), "the first row is selected by itself");
-        // How many rows are in sight.
-        app.table_rows = if keys == "4" { 1 } else { 20 };
         arrive(&mut app, sample::jobs(1.0).view());
         let pane = app.pane(Pane::Tasks);
         if keys == "4" {
-            assert_eq!((pane.selected, pane.cursor), (None, 0), "there is something more urgent now");
-            drive(&mut app, "14");
-            let pane = app.pane(Pane::Tasks);
-            assert!(pane.selected.is_some() && pane.cursor == 0, "whoever comes anew has the first");
+            assert_eq!(
+                (pane.selected == first, pane.cursor),
+                (false, 0),
+                "there is something more urgent now"
+            );
+            assert!(pane.selected.is_some());
         } else {
             assert_eq!(pane.selected, first, "that one was chosen");
             assert!(pane.cursor > 0);
         }
     }
-}
-
-/// While it is in sight the cursor stays on its row; whoever comes to the screen anew begins with the worst.
-#[test]
-fn a_row_that_nobody_chose_keeps_the_cursor_in_sight() {
-    let mut earlier = sample::jobs(0.0);
-    earlier.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
-    let mut app = app(earlier);
-    drive(&mut app, "4");
-    let first = app.pane(Pane::Tasks).selected;
-    app.table_rows = 20;
-    arrive(&mut app, sample::jobs(1.0).view());
-    assert_eq!(app.pane(Pane::Tasks).selected, first);
-    assert!(app.pane(Pane::Tasks).cursor > 0);
-    drive(&mut app, "14");
-    let pane = app.pane(Pane::Tasks);
-    assert_eq!((pane.selected == first, pane.cursor), (false, 0));
-    assert!(pane.selected.is_some());
 }
 
 #[test]

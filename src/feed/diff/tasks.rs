@@ -207,7 +207,7 @@ fn words(row: &TaskRow) -> Option<(Kind, &'static str, String, Severity)> {
     Some(match row.state {
         TaskState::Orphan => {
             let more = ": its session is gone".to_owned();
-            (Kind::TaskOrphaned, "was orphaned", more, Severity::Critical)
+            (Kind::TaskOrphaned, "was orphaned", more, Severity::Warning)
         }
         TaskState::MaybeOrphan => {
             let more = ": it runs in the log, and nobody holds its key".to_owned();

@@ -10,7 +10,7 @@ use crate::model::lease::LeaseState;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
 use crate::model::takers;
-use crate::model::task::TaskState;
+use crate::model::task::{TaskRow, TaskState};
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Root};
 
@@ -176,8 +176,8 @@ fn of_check(view: &View, check: &str) -> Value {
     Value::Known(f64::from(u32::try_from(count).unwrap_or(u32::MAX)), about(view, &[check]))
 }
 
-/// The checks that are about roots.
-const ROOTS: [&str; 2] = ["root_blocker", "prepared_transaction"];
+/// The checks that tell whom to end: a root, or a request in line that frees more.
+const ROOTS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 
 fn longest_wait(view: &View, snapshot: &Snapshot) -> Value {
     locks(snapshot, || {
@@ -294,9 +294,14 @@ fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Value {
     // Whether somebody works on one is told by the locks.
     locks(snapshot, || {
         let rows = || view.tasks.rows.iter().filter(|row| states.contains(&row.state));
-        let first = rows().next().map_or_else(String::new, |row| row.name(snapshot).to_string());
-        let count = Value::Known(f64::from(u32::try_from(rows().count()).unwrap_or(u32::MAX)), first);
-        unless_unread(count, unread)
+        let count = rows().count();
+        // The one that is so for longest: it has run, or been due, since then.
+        let since =
+            |row: &TaskRow| row.age(snapshot).or_else(|| Some(-row.due_in(snapshot)?)).unwrap_or(f64::MIN);
+        let first = rows().max_by(|a, b| since(a).total_cmp(&since(b)));
+        let first = first.map_or_else(String::new, |row| row.name(snapshot).to_string());
+        let about = if count > 1 { format!("{first} and {} more", count - 1) } else { first };
+        unless_unread(Value::Known(f64::from(u32::try_from(count).unwrap_or(u32::MAX)), about), unread)
     })
 }
 

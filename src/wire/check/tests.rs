@@ -232,3 +232,31 @@ fn jobs_of_other_systems_are_counted_where_there_are_any() {
     let leases = report_of(vec![installations::leasing(now)]);
     assert!(leases.checks.iter().all(|judged| !judged.name.starts_with("jobs_")));
 }
+
+/// Whoever is paged is told whom the screen and `snapshot` tell first.
+#[test]
+fn whom_to_end_is_the_same_as_on_the_screen() {
+    use crate::model::backend::State;
+    use crate::model::lock::LockMode;
+    use crate::sample::{Builder, relation};
+    let mut b = Builder::default();
+    b.session(4312, "app@report", State::Active, 70.0, "SELECT sum(balance) FROM accounts");
+    b.session(4410, "deploy@ci", State::Active, 60.0, "ALTER TABLE accounts ADD note text");
+    b.lock(4312, relation(2001), LockMode::AccessShare, None);
+    b.lock(4410, relation(2001), LockMode::AccessExclusive, Some(60.0));
+    for pid in 5000..5008 {
+        b.session(pid, "app@web", State::Active, 50.0, "SELECT 1 FROM accounts");
+        b.lock(pid, relation(2001), LockMode::AccessShare, Some(50.0));
+    }
+    let report = report(&[Arc::new(b.view())], &limits(&[], &[]));
+    let about = &of(&report, "worst_root").about;
+    assert!(about.starts_with("4410 ") && about.contains("cancel frees 8"), "{about}");
+}
+
+#[test]
+fn of_several_tasks_the_one_that_is_so_for_longest_is_named() {
+    let view = Arc::new(crate::sample::jobs(0.0).view());
+    let report = report(&[view], &limits(&[], &[]));
+    let about = &of(&report, "tasks_overdue").about;
+    assert_eq!(about, "billing close and 1 more");
+}

@@ -11,7 +11,7 @@ pub(super) mod detail;
 use crate::app::context::Context;
 use crate::app::keymap::Action;
 use crate::app::line::Tone;
-use crate::app::panes::cell::{bar, fit_names};
+use crate::app::panes::cell::{fit_names, part_bar};
 use crate::app::panes::column::Columns;
 use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::facts::Fact;
@@ -48,7 +48,7 @@ static COLUMNS: Columns<Roots> = Columns {
         Column::sorted(
             ("SHARE", "share", "of all that was waited in this time"),
             (11, 14),
-            |row, context, room| Cell::plain(bar(share(context, row), room)),
+            |row, context, room| Cell::plain(part_bar(share(context, row), room)),
             |row, context| Value::Number(100.0 * share(context, row)),
         ),
         Column::number(("MAX", "max", "the most that waited at one look"), (4, 5), Tone::Plain, |row, _| {

@@ -195,6 +195,10 @@ fn length(context: &Context<'_>, event: &Event, count: u32) -> Option<Length> {
 }
 
 pub(in crate::app) fn what(event: &Event, count: u32) -> String {
+    if count < 2 && event.kind == Kind::Note {
+        // It may be worded like what somebody did.
+        return format!("note: {}", event.text());
+    }
     if count < 2 {
         return event.text();
     }
