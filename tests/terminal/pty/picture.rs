@@ -270,6 +270,8 @@ impl Picture {
     /// Types its keys, waits until it is whole, and returns it.
     fn draw(&self, screen: &mut Screen) -> String {
         screen.resize((COLUMNS, self.rows));
+        // A key that comes together with a new size may stay unread until the next one.
+        screen.wait_for("the new size", fits);
         screen.keys(self.keys);
         let mut drawn = String::new();
         screen.wait_for(self.name, |screen| {
