@@ -123,7 +123,7 @@ pub(super) fn reasons(context: &Context<'_>, subject: Party) -> Vec<Line> {
 
 /// What ending a party would do, in words.
 pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
-    let blocked = context.view.graph.blocked_by(subject).len();
+    let blocked = context.blocked(subject) as usize;
     let freed = context.freed(subject);
     let mut lines = Vec::new();
     if blocked > 0 {

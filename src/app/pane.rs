@@ -52,8 +52,6 @@ pub struct PaneState {
     lost: Option<RowId>,
     /// What something was done to just now, and for how many more looks that is so.
     done: Option<(RowId, u8)>,
-    /// At the last look the first row, which is selected by itself, was another one than before.
-    pub has_moved: bool,
     /// How many times a row was selected.
     pub selections: u64,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
@@ -78,7 +76,6 @@ impl PaneState {
             chosen: false,
             lost: None,
             done: None,
-            has_moved: false,
             selections: 0,
             basis: None,
         }
@@ -186,7 +183,6 @@ impl PaneState {
     }
 
     fn find_selected(&mut self, page: usize, context: &Context<'_>) {
-        self.has_moved = false;
         let Some(selected) = self.selected else {
             if !self.touched && !self.rows.is_empty() {
                 self.select(context, self.first_hit(0));
@@ -198,11 +194,6 @@ impl PaneState {
             return;
         }
         match (0..self.rows.len()).find(|at| self.id_at(context, *at) == Some(selected)) {
-            // Nobody chose it: it is the first that is selected, whichever that is.
-            Some(_) if !self.chosen && !self.is_done() => {
-                self.select(context, self.first_hit(0));
-                (self.chosen, self.has_moved) = (false, true);
-            }
             // Nobody asked for it, and what is in sight would scroll away with it.
             Some(at) if !self.chosen && at.abs_diff(self.cursor) >= page => {
                 (self.selected, self.cursor) = (None, 0);

@@ -1,6 +1,7 @@
 //! Driving the screens by keys: a key string in, state and effects out.
 
 mod alerts;
+mod cursor;
 mod dialogs;
 mod filters;
 mod identity;

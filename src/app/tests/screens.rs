@@ -115,35 +115,6 @@ fn a_waiter_for_the_key_of_a_task_leads_to_its_chain() {
 }
 
 #[test]
-fn a_row_that_nobody_chose_is_the_first() {
-    // What is an orphan later is none yet, so another task is the first.
-    let earlier = || {
-        let mut builder = sample::jobs(0.0);
-        builder.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
-        builder
-    };
-    for keys in ["4", "4k"] {
-        let mut app = app(earlier());
-        drive(&mut app, keys);
-        let first = app.pane(Pane::Tasks).selected;
-        assert!(first.is_some(), "the first row is selected by itself");
-        arrive(&mut app, sample::jobs(1.0).view());
-        let pane = app.pane(Pane::Tasks);
-        if keys == "4" {
-            assert_eq!(
-                (pane.selected == first, pane.cursor),
-                (false, 0),
-                "there is something more urgent now"
-            );
-            assert!(pane.selected.is_some());
-        } else {
-            assert_eq!(pane.selected, first, "that one was chosen");
-            assert!(pane.cursor > 0);
-        }
-    }
-}
-
-#[test]
 fn a_task_stays_selected_when_it_starts_and_a_finding_leads_to_it() {
     let mut app = app(sample::jobs(0.0));
     drive(&mut app, "4/task:digest<enter>j<esc>");
@@ -420,22 +391,4 @@ fn the_waits_stand_below_the_locks_the_most_expensive_first() {
     drive(&mut app, "<esc>gK");
     assert!(app.dialog.is_none(), "a lock is nobody who could be ended");
     assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("a lock that was waited for")));
-}
-
-/// Whoever goes to a screen by its key wants what is worst on it, and not the place where he was an hour ago.
-#[test]
-fn a_screen_begins_with_its_worst_where_the_selection_is_far_below() {
-    let selected = |keys: &str| {
-        let mut app = app(sample::incident(0.0));
-        app.table_rows = 10;
-        drive(&mut app, keys);
-        (app.pane(Pane::Backends).cursor, app.pane(Pane::Backends).selected.is_some())
-    };
-    assert_eq!(selected("7jj17"), (2, true), "what is seen stays selected");
-    assert_eq!(selected("7G17"), (0, true));
-    assert_eq!(selected("7G7"), (0, true));
-    let last = selected("7G");
-    assert!(last.0 > 10);
-    assert_eq!(selected("7G 17"), last, "what is marked is meant");
-    assert_eq!(selected("7Gf17"), last, "what is followed too");
 }

@@ -2,8 +2,7 @@
 
 use super::dialogs::{command, slowly};
 use super::*;
-use crate::model::backend::State;
-use crate::model::lock::{LockMode, LockType};
+use crate::model::lock::LockType;
 use crate::model::plan::tests::orphan as orphan_seen;
 use crate::model::plan::{Confirm, RecoveryPlan, Running, Selection, TargetKind, Verb};
 
@@ -74,34 +73,6 @@ fn a_recovery_without_a_selection_asks_the_server() {
         let confirm = &app.dialog.as_ref().unwrap().plan.confirm;
         assert_eq!(matches!(confirm, Confirm::Yes), done_with, "{confirm:?}");
     }
-}
-
-/// The first row is selected by itself; where it was another one a moment ago, `y` is not enough.
-#[test]
-fn who_types_on_for_the_row_that_was_first_ends_nobody_else() {
-    let scene = |seconds: f64, more: bool| {
-        let mut b = sample::incident(seconds);
-        if more {
-            // Now 4977 blocks most.
-            for pid in 8000..8030 {
-                b.session(pid, "deploy@prisma", State::Active, 5.0, "SELECT pg_advisory_lock(72707369)");
-                b.lock(pid, sample::advisory(72_707_369), LockMode::Exclusive, Some(5.0));
-            }
-        }
-        b.view()
-    };
-    let mut app = app(sample::incident(0.0));
-    drive(&mut app, "7");
-    assert_eq!(selected_pid(&app), Some(4312));
-    arrive(&mut app, scene(1.0, true));
-    assert_eq!(selected_pid(&app), Some(4977));
-    assert_eq!(command(&slowly(&mut app, "Ky")), None);
-    assert_eq!(app.dialog.as_ref().unwrap().plan.confirm, Confirm::Name("4977".into()));
-    // After another look it is the one that everybody sees there.
-    drive(&mut app, "<esc>");
-    arrive(&mut app, scene(2.0, true));
-    drive(&mut app, "K");
-    assert_eq!(app.dialog.as_ref().unwrap().plan.confirm, Confirm::Yes);
 }
 
 /// A filter that does not let the selected row through takes it away as well.

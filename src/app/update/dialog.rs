@@ -55,25 +55,8 @@ impl App {
         match (rows.is_empty(), hidden) {
             (true, 0) => self.ask_about_worst(command),
             (true, _) => self.say("the filter hides every marked row; Esc clears it"),
-            (false, _) => {
-                // Whoever meant the row that was first a moment ago types on, and would end what somebody else works on.
-                let ends = matches!(command, CommandId::Terminate | CommandId::Cancel | CommandId::Unlock);
-                let state = self.pane(pane);
-                let has_moved = ends && state.has_moved && state.marks.is_empty();
-                let update = self.ask(command, pane, rows, hidden);
-                self.by_name_if(has_moved, update)
-            }
+            (false, _) => self.ask(command, pane, rows, hidden),
         }
-    }
-
-    /// The question that has just been asked wants the name, where that is so.
-    fn by_name_if(&mut self, is_so: bool, mut update: Update) -> Update {
-        if let Some(dialog) = self.dialog.as_mut().filter(|_| is_so) {
-            dialog.order.by_name = true;
-            // What the question asks of the server is asked once, and that was before.
-            update.effects.extend(self.refresh_dialog().effects);
-        }
-        update
     }
 
     /// The row is the one that something was done to just now, and there is no more to do to it by this key.
@@ -111,8 +94,13 @@ impl App {
             }
         }
         let rows = self.pane(self.focus).selected.into_iter().collect();
-        let update = self.ask(command, self.focus, rows, 0);
-        self.by_name_if(lost, update)
+        let mut update = self.ask(command, self.focus, rows, 0);
+        if let Some(dialog) = self.dialog.as_mut().filter(|_| lost) {
+            dialog.order.by_name = true;
+            // What the question asks of the server is asked once, and that was before.
+            update.effects.extend(self.refresh_dialog().effects);
+        }
+        update
     }
 
     /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.

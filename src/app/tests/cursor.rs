@@ -1,0 +1,68 @@
+//! Where the cursor is while rows change places, and where a screen begins.
+
+use super::*;
+
+#[test]
+fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
+    // What is an orphan later is none yet, so another task is the first.
+    let earlier = || {
+        let mut builder = sample::jobs(0.0);
+        builder.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+        builder
+    };
+    for keys in ["4", "4k"] {
+        let mut app = app(earlier());
+        drive(&mut app, keys);
+        let first = app.pane(Pane::Tasks).selected;
+        assert!(first.is_some(), "the first row is selected by itself");
+        // How many rows are in sight.
+        app.table_rows = if keys == "4" { 1 } else { 20 };
+        arrive(&mut app, sample::jobs(1.0).view());
+        let pane = app.pane(Pane::Tasks);
+        if keys == "4" {
+            assert_eq!((pane.selected, pane.cursor), (None, 0), "there is something more urgent now");
+            drive(&mut app, "14");
+            let pane = app.pane(Pane::Tasks);
+            assert!(pane.selected.is_some() && pane.cursor == 0, "whoever comes anew has the first");
+        } else {
+            assert_eq!(pane.selected, first, "that one was chosen");
+            assert!(pane.cursor > 0);
+        }
+    }
+}
+
+/// While it is in sight the cursor stays on its row; whoever comes to the screen anew begins with the worst.
+#[test]
+fn a_row_that_nobody_chose_keeps_the_cursor_in_sight() {
+    let mut earlier = sample::jobs(0.0);
+    earlier.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+    let mut app = app(earlier);
+    drive(&mut app, "4");
+    let first = app.pane(Pane::Tasks).selected;
+    app.table_rows = 20;
+    arrive(&mut app, sample::jobs(1.0).view());
+    assert_eq!(app.pane(Pane::Tasks).selected, first);
+    assert!(app.pane(Pane::Tasks).cursor > 0);
+    drive(&mut app, "14");
+    let pane = app.pane(Pane::Tasks);
+    assert_eq!((pane.selected == first, pane.cursor), (false, 0));
+    assert!(pane.selected.is_some());
+}
+
+/// Whoever goes to a screen by its key wants what is worst on it, and not the place where he was an hour ago.
+#[test]
+fn a_screen_begins_with_its_worst_where_the_selection_is_far_below() {
+    let selected = |keys: &str| {
+        let mut app = app(sample::incident(0.0));
+        app.table_rows = 10;
+        drive(&mut app, keys);
+        (app.pane(Pane::Backends).cursor, app.pane(Pane::Backends).selected.is_some())
+    };
+    assert_eq!(selected("7jj17"), (2, true), "what is seen stays selected");
+    assert_eq!(selected("7G17"), (0, true));
+    assert_eq!(selected("7G7"), (0, true));
+    let last = selected("7G");
+    assert!(last.0 > 10);
+    assert_eq!(selected("7G 17"), last, "what is marked is meant");
+    assert_eq!(selected("7Gf17"), last, "what is followed too");
+}

@@ -1,0 +1,91 @@
+//! What becomes of waits.
+
+use super::*;
+
+#[test]
+fn a_wait_ends_in_four_ways() {
+    let mut story = Story::of(queue(0.0, &[(11, -3.0), (12, -2.0), (13, -1.0), (14, -1.0)]));
+    let mut next = empty(2.0);
+    next.session(11, "app@web", State::Active, 1.0, "");
+    next.session(12, "app@web", State::Active, 1.0, "");
+    next.session(14, "app@web", State::IdleInTransactionAborted, 1.0, "");
+    next.lock(11, relation(2001), LockMode::AccessShare, None);
+    let events = story.then(next);
+    assert_eq!(
+        told(&events),
+        [
+            "root over: 10 app@web stopped blocking others: up to 4, its session is gone",
+            "wait over: 11 app@web got AccessShare on accounts",
+            "wait over: 12 app@web stopped waiting for AccessShare on accounts (got it, or gave up)",
+            "wait over: 13 app@web disconnected, last seen waiting for AccessShare on accounts",
+            "wait over: 14 app@web stopped waiting for AccessShare on accounts: its statement failed",
+        ]
+    );
+    assert_eq!(events[0].length, Some(Length::AtMost(5.0)));
+    assert_eq!(events[1].length, Some(Length::AtMost(5.0)));
+}
+
+/// A lock on a transaction is given back as soon as it is had: that the transaction has ended is what tells.
+#[test]
+fn who_waited_for_a_transaction_has_its_row_when_that_has_ended() {
+    let row = || {
+        let tag = relation(2001).with_relation(None).with_transactionid(791);
+        tag.with_locktype(LockType::TransactionId)
+    };
+    let scene = |now: f64, holds: bool, began: Option<f64>| {
+        let mut b = empty(now);
+        b.session(10, "app@web", State::IdleInTransaction, 9.0, "");
+        if holds {
+            b.lock(10, row(), LockMode::Exclusive, None);
+        }
+        b.session(11, "app@web", State::Active, 5.0, "").xact_start = began.map(at);
+        b
+    };
+    let (got, stopped) = ("got Share on", "stopped waiting for Share on");
+    for (holds, began, omitted, expected) in [
+        (false, Some(-3.0), 0, got),
+        (true, Some(-3.0), 0, stopped),
+        // Its own transaction is over: it may have run into its time-out just before.
+        (false, None, 0, stopped),
+        (false, Some(0.9), 0, stopped),
+        // Locks that nobody waits for were left out.
+        (false, Some(-3.0), 1, stopped),
+    ] {
+        let mut story = Story::of(scene(-1.0, true, Some(-3.0)));
+        let mut waits = scene(0.0, true, Some(-3.0));
+        waits.lock(11, row(), LockMode::Share, Some(0.5));
+        story.then(waits);
+        let later = Snapshot { locks_omitted: omitted, ..scene(1.0, holds, began).snapshot() };
+        let told = told(&story.saw(later));
+        assert!(told.iter().any(|text| text.contains(expected)), "{told:?}");
+    }
+}
+
+#[test]
+fn a_wait_that_begins_anew_between_two_looks_is_another_one() {
+    let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
+    let events = story.then(queue(2.0, &[(11, 1.5)]));
+    assert_eq!(
+        told(&events),
+        [
+            "wait: 11 app@web began to wait for AccessShare on accounts behind 10",
+            "wait over: 11 app@web stopped waiting for AccessShare on accounts (got it, or gave up)",
+        ]
+    );
+    assert_eq!(events[0].at, at(1.5));
+}
+
+#[test]
+fn a_wait_without_a_start_gets_it_later_and_is_the_same() {
+    let start = |story: &mut Story, now: f64, start: Option<f64>| {
+        let mut snapshot = queue(now, &[(11, 0.0)]).snapshot();
+        let mut locks = snapshot.locks.rows.as_ref().clone();
+        locks[1].wait_start = start.map(at);
+        snapshot.locks.rows = std::sync::Arc::new(locks);
+        story.saw(snapshot)
+    };
+    let mut story = Story::of(empty(-1.0));
+    assert!(told(&start(&mut story, 1.0, None)).iter().any(|text| text.starts_with("wait: 11")));
+    assert_eq!(told(&start(&mut story, 2.0, Some(0.9))), <[String; 0]>::default());
+    assert_eq!(told(&start(&mut story, 3.0, Some(2.5))).len(), 2, "another wait");
+}
