@@ -235,12 +235,10 @@ impl PaneState {
         }
     }
 
-    /// The table is looked at anew. What is selected further down than so many rows is let go, and what nobody chose wherever it is not
-    /// the first any more; the pane has to be built again then. What is marked is meant.
+    /// The table is looked at anew. What is selected further down than so many rows is let go, and so is what nobody chose: its rows may
+    /// be those of long ago. The pane has to be built again then. What is marked is meant.
     pub fn begin_at_the_top(&mut self, rows: usize) -> bool {
-        let most = if self.chosen { rows } else { 1 };
-        let is_let_go = self.selected.is_none() && !self.chosen && self.touched;
-        let is_below = self.marks.is_empty() && (self.cursor >= most || is_let_go);
+        let is_below = self.marks.is_empty() && (!self.chosen || self.cursor >= rows);
         if is_below {
             (self.chosen, self.basis) = (false, None);
             self.begin_anew();

@@ -49,6 +49,20 @@ fn a_row_that_nobody_chose_keeps_the_cursor_in_sight() {
     assert!(pane.selected.is_some());
 }
 
+/// A pane that is not on the screen has the rows of the look at which it was: which is the first there says nothing.
+#[test]
+fn a_screen_begins_with_the_first_of_now() {
+    let mut earlier = sample::jobs(0.0);
+    earlier.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+    let mut app = app(earlier);
+    drive(&mut app, "47");
+    let first = app.pane(Pane::Tasks).selected;
+    arrive(&mut app, sample::jobs(1.0).view());
+    drive(&mut app, "4");
+    let pane = app.pane(Pane::Tasks);
+    assert_eq!((pane.selected == first, pane.selected.is_some(), pane.cursor), (false, true, 0));
+}
+
 /// Whoever goes to a screen by its key wants what is worst on it, and not the place where he was an hour ago.
 #[test]
 fn a_screen_begins_with_its_worst_where_the_selection_is_far_below() {
