@@ -94,6 +94,8 @@ pub enum RowId {
     Generator(GeneratorId),
     /// An event, or so many that are alike from there on.
     Event(u64, u32),
+    /// The routine of a minute from this event on: it grows while the minute lasts.
+    Routine(u64),
     /// Those who have something in common that made others wait.
     Blamed(u64),
     /// An episode of the Blame screen, by its number.
@@ -118,7 +120,7 @@ impl RowId {
             Self::Item(_) => Pane::Queue,
             Self::Limit(_) => Pane::Limits,
             Self::Generator(_) => Pane::Generators,
-            Self::Event(..) => Pane::Events,
+            Self::Event(..) | Self::Routine(_) => Pane::Events,
             Self::Blamed(_) => Pane::Blame,
             Self::Episode(_) => Pane::Episodes,
         }

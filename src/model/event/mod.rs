@@ -126,6 +126,19 @@ impl Event {
             && self.severity == other.severity
             && self.what == other.what
     }
+
+    /// Whether it is what tasks and leases do all day, a start, a regular end, another owner: nothing that anybody looks for.
+    pub fn is_routine(&self) -> bool {
+        use Kind::{LeaseChanged, LeaseReleased, LeaseTaken, TaskEnded, TaskStarted};
+        self.severity == Severity::Info
+            && matches!(self.kind, TaskStarted | TaskEnded | LeaseTaken | LeaseReleased | LeaseChanged)
+    }
+
+    /// Whether both are routine and of the same minute, and so one line also where they are not alike.
+    pub fn is_same_routine(&self, other: &Self) -> bool {
+        let minute = |event: &Self| event.seen.timestamp().div_euclid(60);
+        self.is_routine() && other.is_routine() && minute(self) == minute(other)
+    }
 }
 
 /// An event that somebody else than the feed knows of.

@@ -1,8 +1,10 @@
 //! The Events screen, after a story of three looks and an action between them.
 
+use std::sync::Arc;
+
 use crate::feed::digest::Digest;
 use crate::feed::event_sender::EventSender;
-use crate::model::event::{Kind, Told};
+use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
@@ -98,4 +100,46 @@ fn what_is_gone_is_said_to_be_gone() {
     let text = Stage::new(120, 35).view(story()).keys(&found("terminated 4312")).keys("<enter>").text();
     assert!(text.contains("what this event is about is gone"), "{text}");
     assert!(text.contains("Other events about the same") && text.contains("began to block others"), "{text}");
+}
+
+/// A view whose newest looks told of nothing but tasks that come and go, and one failure among them.
+fn a_day_of_work(looks: u32) -> View {
+    let mut view = story();
+    let mut events = Events::clone(&view.events);
+    for look in 0..looks {
+        // The minute of the sample begins at 0.
+        let now = sample::at(f64::from(look));
+        let task = |kind, what, severity| Draft {
+            who: format!("report {look}").as_str().into(),
+            more: "on worker-7".into(),
+            ..Draft::new(now, kind, severity, what)
+        };
+        events.extend(now, [task(Kind::TaskStarted, "started", Severity::Info)]);
+        let failed = look == 4;
+        let (end, severity) = if failed { ("failed", Severity::Warning) } else { ("completed", Severity::Info) };
+        events.extend(now, [task(Kind::TaskEnded, end, severity)]);
+    }
+    view.events = Arc::new(events);
+    view
+}
+
+#[test]
+fn the_routine_of_a_minute_is_one_line_that_grows_under_the_cursor() {
+    let mut stage = Stage::new(120, 35).view(a_day_of_work(9)).keys("8<home>");
+    let text = stage.text();
+    assert!(text.contains("> 14:02:36      routine       tasks: 4 started, 4 ended"), "{text}");
+    assert!(text.contains("report 4 failed on worker-7"), "what is not routine has a line of its own:\n{text}");
+    assert!(!text.contains("report 3 started"), "{text}");
+    let text = stage.view(a_day_of_work(12)).text();
+    assert!(text.contains("> 14:02:36      routine       tasks: 7 started, 7 ended"), "{text}");
+}
+
+#[test]
+fn each_event_of_a_routine_minute_is_listed_and_found() {
+    let mut stage = Stage::new(120, 35).view(a_day_of_work(9)).keys("8<home><enter>");
+    let text = stage.text();
+    assert!(text.contains("report 8 completed on worker-7") && text.contains("report 5 started"), "{text}");
+    assert!(!text.contains("report 4 "), "{text}");
+    let text = Stage::new(120, 35).view(a_day_of_work(9)).keys("8/\"report 3\"<enter>").text();
+    assert!(text.contains("report 3 started on worker-7") && text.contains("report 3 completed"), "{text}");
 }

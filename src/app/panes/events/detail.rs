@@ -4,7 +4,7 @@
 use crate::app::context::Context;
 use crate::app::detail::{field, heading};
 use crate::app::line::{Line, Tone};
-use crate::app::panes::events::{members, time as event_time, tone as event_tone, what as event_text};
+use crate::app::panes::events::{kind, members, time as event_time, tone as event_tone, what as event_text};
 use crate::model::event::Event;
 use crate::model::finding::Subject;
 
@@ -13,17 +13,21 @@ const OTHERS: usize = 50;
 
 pub(super) fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec<Line>> {
     let event = context.view.events.get(first)?;
-    let words = event_text(event, count);
+    let words = event_text(context, event, count);
     let mut lines = vec![
         field("what", words, event_tone(event.severity)),
-        field("kind", event.kind.as_str(), Tone::Plain),
+        field("kind", kind(event, count), Tone::Plain),
     ];
     if count > 1 {
         lines.push(seen(context, event));
         lines.push(Line::new());
-        lines.push(heading(format!("Each of the {count}; / with a process id finds it alone")));
+        lines.push(heading(format!("Each of the {count}; / finds each alone")));
         let each = members(context, first, count);
-        lines.extend(each.map(|event| listed(context, event, format!("{}{}", event.who, event.more))));
+        let is_routine = event.is_routine();
+        lines.extend(each.map(|event| {
+            let text = if is_routine { event.text() } else { format!("{}{}", event.who, event.more) };
+            listed(context, event, text)
+        }));
         return Some(lines);
     }
     if event.at != event.seen {

@@ -1,13 +1,15 @@
-//! The Events screen. What is alike and was seen at once is one line, unless a filter is set.
+//! The Events screen. What is alike and was seen at once is one line, and so is the routine of a minute, unless a filter is set.
 //!
 //! ```text
 //!   TIME     SEV  KIND      WHAT                                                                    LENGTH
 //!   14:02:31      wait over 4410 deploy@ci got AccessExclusive on accounts                         ≤ 2m51s
 //!   14:02:29      wait      17 sessions began to wait for AccessShare on accounts behind 4312            -
+//!   14:01:00      routine   tasks: 61 started, 58 ended; leases: 4 taken, 2 with another owner       4.7s
 //!   13:59:40 warn root      4312 app@web-3 began to block others: idle in transaction, blocks 1          -
 //! ```
 
 mod detail;
+mod routine;
 
 use std::borrow::Cow;
 
@@ -36,7 +38,8 @@ impl Rows for Lines {
     }
 
     fn id(_: &Context<'_>, (event, count): Self::Row<'_>) -> Option<RowId> {
-        Some(RowId::Event(event.number, count))
+        let (number, routine) = (event.number, is_routine(event, count));
+        Some(if routine { RowId::Routine(number) } else { RowId::Event(number, count) })
     }
 }
 
@@ -60,16 +63,17 @@ static COLUMNS: Columns<Lines> = Columns {
         Column::sorted(
             ("KIND", "kind", "what kind of event"),
             (13, 13),
-            |(event, _), _, _| Cell::toned(event.kind.as_str(), emphasis(event)),
-            |(event, _), _| Value::text(Some(event.kind.as_str())),
+            |(event, count), _, _| Cell::toned(kind(event, count), line_tone(event, count)),
+            |(event, count), _| Value::text(Some(kind(event, count))),
         )
         .rank(1),
         Column::cell(
             ("WHAT", "what", "what happened; alike ones seen at once are one line"),
             (45, 0),
-            |(event, count), _, _| {
-                let tone = if event.kind.is_action() { emphasis(event) } else { Tone::Plain };
-                Cell::toned(what(event, count), tone)
+            |(event, count), context, _| {
+                let stands_out = event.kind.is_action() || is_routine(event, count);
+                let tone = if stands_out { line_tone(event, count) } else { Tone::Plain };
+                Cell::toned(what(context, event, count), tone)
             },
         ),
         Column::sorted(
@@ -90,14 +94,16 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     name: |_, id| match id {
         RowId::Event(first, 1) => format!("Event {first}"),
         RowId::Event(_, count) => format!("{count} events"),
+        RowId::Routine(_) => "Routine of a minute".to_owned(),
         _ => String::new(),
     },
     label: |_, id| match id {
-        RowId::Event(number, _) => format!("event {number}"),
+        RowId::Event(number, _) | RowId::Routine(number) => format!("event {number}"),
         _ => String::new(),
     },
     detail: |context, id, _| match id {
         RowId::Event(first, count) => detail::lines(context, first, count),
+        RowId::Routine(first) => detail::lines(context, first, routine::count(context, first)),
         _ => None,
     },
     ..Definition::new(("Events", "an event, and Enter goes to its row"), &COLUMNS, |context, wanted| {
@@ -105,14 +111,18 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     })
 };
 
-/// The newest first. What is alike is folded, where that is wanted.
+/// The newest first. What is alike and what is routine is folded, where that is wanted.
 fn event_rows(context: &Context<'_>, folded: bool) -> Vec<Row> {
     let events = &context.view.events;
     let mut rows = Vec::new();
     let mut run: Vec<(u32, &Event)> = Vec::new();
     let places = (0..u32::try_from(events.len()).unwrap_or(u32::MAX)).rev();
     for (place, event) in places.zip(events.iter().rev()) {
-        if run.last().is_some_and(|(_, last)| !folded || !last.is_alike(event)) {
+        let is_one = |last: &Event| match run.first() {
+            Some((_, first)) if first.is_routine() => last.is_same_routine(event),
+            _ => last.is_alike(event),
+        };
+        if run.last().is_some_and(|(_, last)| !folded || !is_one(last)) {
             close(&mut run, &mut rows);
         }
         run.push((place, event));
@@ -131,7 +141,7 @@ fn close(run: &mut Vec<(u32, &Event)>, rows: &mut Vec<Row>) {
 }
 
 /// All events of a line, oldest first.
-pub(in crate::app) fn members<'a>(
+fn members<'a>(
     context: &Context<'a>,
     first: u64,
     count: u32,
@@ -140,9 +150,20 @@ pub(in crate::app) fn members<'a>(
     (first..first.saturating_add(count.into())).filter_map(|number| events.get(number))
 }
 
-/// What somebody did here stands out among what happened by itself: it is what one looks for.
-fn emphasis(event: &Event) -> Tone {
-    if event.kind.is_action() && event.severity == Severity::Info {
+/// Whether a line stands for the routine of a minute, and not for one event or for some that are alike.
+fn is_routine(event: &Event, count: u32) -> bool {
+    count > 1 && event.is_routine()
+}
+
+fn kind(event: &Event, count: u32) -> &'static str {
+    if is_routine(event, count) { "routine" } else { event.kind.as_str() }
+}
+
+/// What somebody did here stands out among what happened by itself: it is what one looks for. Routine is what nobody looks for.
+fn line_tone(event: &Event, count: u32) -> Tone {
+    if is_routine(event, count) {
+        Tone::Dim
+    } else if event.kind.is_action() && event.severity == Severity::Info {
         Tone::Title
     } else {
         tone(event.severity)
@@ -150,7 +171,7 @@ fn emphasis(event: &Event) -> Tone {
 }
 
 /// The tone of events of a severity.
-pub(in crate::app) fn tone(severity: Severity) -> Tone {
+fn tone(severity: Severity) -> Tone {
     match severity {
         Severity::Critical => Tone::Critical,
         Severity::Warning => Tone::Warning,
@@ -194,7 +215,10 @@ fn length(context: &Context<'_>, event: &Event, count: u32) -> Option<Length> {
     lengths.max_by(|a, b| a.seconds().total_cmp(&b.seconds()))
 }
 
-pub(in crate::app) fn what(event: &Event, count: u32) -> String {
+fn what(context: &Context<'_>, event: &Event, count: u32) -> String {
+    if is_routine(event, count) {
+        return routine::what(members(context, event.number, count));
+    }
     if count < 2 && event.kind == Kind::Note {
         // It may be worded like what somebody did.
         return format!("note: {}", event.text());
