@@ -165,6 +165,33 @@ fn without_a_history_the_keys_say_so() {
     }
 }
 
+/// The sign on the time line does not say what it was.
+#[test]
+fn who_goes_to_trouble_is_told_what_it_was() {
+    use crate::model::event::{Draft, Events, Kind};
+    use crate::model::finding::Severity;
+    use crate::model::timeline::Trouble;
+    let mut events = Events::default();
+    let draft = |kind, what| Draft::new(sample::at(40.0), kind, Severity::Warning, what);
+    events.extend(sample::at(39.0), [draft(Kind::RootBegun, "an older root")]);
+    let (first, second) = (draft(Kind::RootBegun, "4312 began"), draft(Kind::TaskOrphaned, "an orphan"));
+    events.extend(sample::at(40.0), [draft(Kind::ActionAsked, "asked"), first, second]);
+    let to = |key, trouble| {
+        let mut app = keeping();
+        let past = look(40);
+        let mut moments = past.moments.to_vec();
+        moments[40].trouble = trouble;
+        let view = View { events: Arc::new(events.clone()), ..View::clone(&past.view) };
+        drive(&mut app, key);
+        answer(&mut app, Some(Arc::new(PastView { view: Arc::new(view), place: 40, moments: moments.into() })));
+        app.notice.map(|notice| notice.text)
+    };
+    assert_eq!(to("(", Some(Trouble::Begun)).as_deref(), Some("4312 began · 1 more"));
+    assert_eq!(to(")", Some(Trouble::Action)).as_deref(), Some("asked"));
+    assert_eq!(to("(", Some(Trouble::NoAnswer)).as_deref(), Some("after this look nobody answered"));
+    assert_eq!(to("[", Some(Trouble::Begun)), None, "who only steps sees the time line");
+}
+
 #[test]
 fn an_event_leads_to_its_moment_and_there_to_its_row() {
     use crate::model::event::{Draft, Events, Kind};

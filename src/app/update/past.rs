@@ -8,7 +8,7 @@ use crate::app::message::{Effect, Update};
 use crate::app::page::{Prompt, Typing};
 use crate::app::{App, time};
 use crate::model::Timestamp;
-use crate::model::timeline::{PastView, Step};
+use crate::model::timeline::{PastView, Step, Trouble};
 use crate::model::view::View;
 
 /// What is to be done when a look arrives that was asked for.
@@ -18,6 +18,8 @@ pub(in crate::app) struct Going {
     then: Option<Step>,
     /// The events, by the number of the first and how many, that are to be opened there.
     open: Option<(u64, u32)>,
+    /// It is gone to for its trouble, which is to be said there.
+    tells: bool,
     /// It is not wanted any more.
     is_off: bool,
 }
@@ -74,18 +76,20 @@ impl App {
             return self.say("there is no look yet");
         };
         let from = view.id;
-        self.going = Some(going);
+        let tells = matches!(step, Step::TroubleBefore | Step::NextTrouble);
+        self.going = Some(Going { tells, ..going });
         Update { effects: vec![Effect::Go { from, step }], redraw: false }
     }
 
     /// A look that was asked for is there; none where that is now.
     pub(super) fn arrived(&mut self, answer: Result<Option<Arc<PastView>>, String>) -> Update {
-        let Going { then, open, is_off } = self.going.take().unwrap_or_default();
+        let Going { then, open, tells, is_off } = self.going.take().unwrap_or_default();
         let mut update = match answer {
             _ if is_off => Update::none(),
             Ok(Some(past)) => {
+                let trouble = tells.then(|| trouble_of(&past)).flatten();
                 self.show_past(past);
-                Update::redraw()
+                trouble.map_or_else(Update::redraw, |trouble| self.say(trouble))
             }
             // Who opens an event of the newest look is there.
             Ok(None) if open.is_none() && self.replay.is_some() => self.say("the recording ends here"),
@@ -183,5 +187,19 @@ impl App {
     /// The newest view there is, whatever is shown.
     fn newest_view(&self) -> Option<&Arc<View>> {
         self.latest.as_ref().or(self.view.as_ref())
+    }
+}
+
+/// The first of the worst that happened up to a look since the look before, and how many more of that there are.
+fn trouble_of(past: &PastView) -> Option<String> {
+    let trouble = past.moments.get(past.place)?.trouble?;
+    let before = past.place.checked_sub(1).and_then(|place| past.moments.get(place)).map(|moment| moment.at);
+    let since = past.view.events.iter().rev().take_while(|event| before.is_none_or(|before| event.seen > before));
+    let mut found: Vec<_> = since.filter(|event| Trouble::of(event.kind) == Some(trouble)).collect();
+    match (found.pop(), trouble) {
+        (Some(first), _) if found.is_empty() => Some(first.text()),
+        (Some(first), _) => Some(format!("{} · {} more", first.text(), found.len())),
+        (None, Trouble::NoAnswer) => Some("after this look nobody answered".to_owned()),
+        (None, _) => None,
     }
 }
