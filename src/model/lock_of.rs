@@ -10,6 +10,13 @@ use super::view::View;
 use super::wait_graph::Party;
 use super::{Text, Timestamp};
 
+/// The search path leads to nothing of a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Schemas off the path that have a relation of this name; none where the statement itself names a schema.
+    pub schemas: Vec<String>,
+}
+
 /// A relation of the connected database, as its catalogs have it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {

@@ -6,7 +6,7 @@ use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use super::sql;
-use crate::model::lock_of::Place;
+use crate::model::lock_of::{Elsewhere, Place};
 use crate::model::statement::Relation;
 use pg_connect::message;
 
@@ -24,12 +24,16 @@ pub enum LookError {
     Time,
 }
 
-/// What is there of each; none where nothing has that name. In one message, which is one transaction: through a pooler, too.
+/// What is there of each; where the search path leads to nothing of that name, the schemas that have one. In one message, which is one transaction: through a pooler, too.
 ///
 /// # Errors
 /// When the server refuses, or does not answer in time.
-pub async fn places(client: &Client, relations: &[Relation]) -> Result<Vec<Option<Place>>, LookError> {
-    let mut found: Vec<Option<Place>> = relations.iter().map(|_| None).collect();
+pub async fn places(
+    client: &Client,
+    relations: &[Relation],
+) -> Result<Vec<Result<Place, Elsewhere>>, LookError> {
+    let mut found: Vec<Result<Place, Elsewhere>> =
+        relations.iter().map(|_| Err(Elsewhere::default())).collect();
     if relations.is_empty() {
         return Ok(found);
     }
@@ -38,9 +42,10 @@ pub async fn places(client: &Client, relations: &[Relation]) -> Result<Vec<Optio
         let schema = relation.schema.as_deref().map_or_else(|| "NULL::pg_catalog.text".to_owned(), text);
         format!("({number}, {schema}, {})", text(&relation.name))
     });
-    let query = sql::LOCK_OF.replace("$asked", &asked.collect::<Vec<_>>().join(", "));
+    let asked = asked.collect::<Vec<_>>().join(", ");
+    let [query, elsewhere] = [sql::LOCK_OF, sql::LOCK_OF_ELSEWHERE].map(|sql| sql.replace("$asked", &asked));
     let script = format!(
-        "BEGIN READ ONLY; SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '1s'; {query}; COMMIT"
+        "BEGIN READ ONLY; SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '1s'; {query}; {elsewhere}; COMMIT"
     );
     let answered = tokio::time::timeout(TIMEOUT, client.simple_query(&script)).await;
     let messages =
@@ -50,8 +55,13 @@ pub async fn places(client: &Client, relations: &[Relation]) -> Result<Vec<Optio
         _ => None,
     }) {
         let number: Option<usize> = value(row, 0).and_then(|text| text.parse().ok());
-        if let Some(one) = number.and_then(|number| found.get_mut(number)) {
-            *one = place(row);
+        let Some(one) = number.and_then(|number| found.get_mut(number)) else { continue };
+        match (one, place(row)) {
+            (one, Some(place)) => *one = Ok(place),
+            (Err(elsewhere), None) if row.len() == 2 => {
+                elsewhere.schemas.extend(value(row, 1).map(str::to_owned))
+            }
+            (_, None) => {}
         }
     }
     Ok(found)

@@ -41,6 +41,7 @@ pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql"
 
 /// The relations that a statement names.
 pub(super) const LOCK_OF: &str = include_str!("../../assets/sql/lock_of.sql");
+pub(super) const LOCK_OF_ELSEWHERE: &str = include_str!("../../assets/sql/lock_of_elsewhere.sql");
 
 /// The tables there are of those that a poll reads.
 const TABLES_FIND: &str = include_str!("../../assets/sql/tables_find.sql");

@@ -183,7 +183,10 @@ fn who_goes_to_trouble_is_told_what_it_was() {
         moments[40].trouble = trouble;
         let view = View { events: Arc::new(events.clone()), ..View::clone(&past.view) };
         drive(&mut app, key);
-        answer(&mut app, Some(Arc::new(PastView { view: Arc::new(view), place: 40, moments: moments.into() })));
+        answer(
+            &mut app,
+            Some(Arc::new(PastView { view: Arc::new(view), place: 40, moments: moments.into() })),
+        );
         app.notice.map(|notice| notice.text)
     };
     assert_eq!(to("(", Some(Trouble::Begun)).as_deref(), Some("4312 began · 1 more"));

@@ -194,7 +194,8 @@ impl App {
 fn trouble_of(past: &PastView) -> Option<String> {
     let trouble = past.moments.get(past.place)?.trouble?;
     let before = past.place.checked_sub(1).and_then(|place| past.moments.get(place)).map(|moment| moment.at);
-    let since = past.view.events.iter().rev().take_while(|event| before.is_none_or(|before| event.seen > before));
+    let since =
+        past.view.events.iter().rev().take_while(|event| before.is_none_or(|before| event.seen > before));
     let mut found: Vec<_> = since.filter(|event| Trouble::of(event.kind) == Some(trouble)).collect();
     match (found.pop(), trouble) {
         (Some(first), _) if found.is_empty() => Some(first.text()),

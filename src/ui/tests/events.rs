@@ -116,7 +116,8 @@ fn a_day_of_work(looks: u32) -> View {
         };
         events.extend(now, [task(Kind::TaskStarted, "started", Severity::Info)]);
         let failed = look == 4;
-        let (end, severity) = if failed { ("failed", Severity::Warning) } else { ("completed", Severity::Info) };
+        let (end, severity) =
+            if failed { ("failed", Severity::Warning) } else { ("completed", Severity::Info) };
         events.extend(now, [task(Kind::TaskEnded, end, severity)]);
     }
     view.events = Arc::new(events);
@@ -128,7 +129,10 @@ fn the_routine_of_a_minute_is_one_line_that_grows_under_the_cursor() {
     let mut stage = Stage::new(120, 35).view(a_day_of_work(9)).keys("8<home>");
     let text = stage.text();
     assert!(text.contains("> 14:02:36      routine       tasks: 4 started, 4 ended"), "{text}");
-    assert!(text.contains("report 4 failed on worker-7"), "what is not routine has a line of its own:\n{text}");
+    assert!(
+        text.contains("report 4 failed on worker-7"),
+        "what is not routine has a line of its own:\n{text}"
+    );
     assert!(!text.contains("report 3 started"), "{text}");
     let text = stage.view(a_day_of_work(12)).text();
     assert!(text.contains("> 14:02:36      routine       tasks: 7 started, 7 ended"), "{text}");

@@ -11,7 +11,7 @@ pub use json::json;
 pub use text::text;
 
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{Meeting, Place, meeting};
+use crate::model::lock_of::{Elsewhere, Meeting, Place, meeting};
 use crate::model::statement::{Relation, Statement, Unknown, Work};
 use crate::model::view::View;
 
@@ -23,7 +23,7 @@ pub struct Now {
     /// The server, its database: as people call it.
     pub target: String,
     /// What there is of each relation that the statements name, in their order.
-    pub places: Vec<(Relation, Option<Place>)>,
+    pub places: Vec<(Relation, Result<Place, Elsewhere>)>,
 }
 
 /// What was asked, and what is known of it.
@@ -65,7 +65,7 @@ impl Report {
                 .statements
                 .iter()
                 .any(|read| read.as_ref().map_or(true, |statement| self.lacks(statement).is_some()))
-            || self.now.as_ref().is_some_and(|now| now.places.iter().any(|(_, place)| place.is_none()));
+            || self.now.as_ref().is_some_and(|now| now.places.iter().any(|(_, place)| place.is_err()));
         let waits = self.meetings().any(|(_, _, met)| !met.in_the_way.is_empty());
         match (unknown, waits) {
             (true, _) => Verdict::Unknown,
@@ -103,7 +103,11 @@ impl Report {
 
 impl Now {
     fn place(&self, relation: &Relation) -> Option<&Place> {
-        self.places.iter().find(|(named, _)| named == relation)?.1.as_ref()
+        self.found(relation)?.as_ref().ok()
+    }
+
+    fn found(&self, relation: &Relation) -> Option<&Result<Place, Elsewhere>> {
+        self.places.iter().find(|(named, _)| named == relation).map(|(_, found)| found)
     }
 }
 

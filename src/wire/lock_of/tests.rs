@@ -27,7 +27,11 @@ fn report(text: &str, view: Option<View>) -> Report {
             table: None,
             below: vec![],
         };
-        let found = (relation.name != "nowhere").then_some(found);
+        let found = match &*relation.name {
+            "nowhere" => Err(Elsewhere::default()),
+            "elsewhere" => Err(Elsewhere { schemas: vec!["billing".to_owned(), "old".to_owned()] }),
+            _ => Ok(found),
+        };
         (relation, found)
     };
     let now = view.map(|view| Now {
@@ -155,5 +159,14 @@ fn the_json_names_who_is_in_the_way() {
             (Some(11), None, Some("holds")),
             (Some(12), None, Some("holds"))
         ]
+    );
+}
+
+#[test]
+fn a_name_that_another_schema_has_is_said_to_be_there() {
+    let text = text(&report("TRUNCATE elsewhere", Some(busy())), Some(120));
+    assert!(
+        text.contains("there is no elsewhere on the search path, but billing.elsewhere, old.elsewhere\n"),
+        "{text}"
     );
 }

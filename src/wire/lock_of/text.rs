@@ -1,11 +1,11 @@
 //! For people.
 
-use super::{Report, advice, said, work};
+use super::{Now, Report, advice, said, work};
 use crate::model::backend::Backend;
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{How, Meeting, Obstacle, Place, known};
+use crate::model::lock_of::{Elsewhere, How, Meeting, Obstacle, Place, known};
 use crate::model::lock_words::beside;
-use crate::model::statement::{Statement, Take};
+use crate::model::statement::{Relation, Statement, Take};
 use crate::model::view::View;
 use crate::model::{Timestamp, wait_graph::Party};
 use crate::text::{count, duration, lines, literal, one_line};
@@ -109,7 +109,10 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
     for (at, take) in statement.takes.iter().enumerate() {
         let label = if at == 0 { "on" } else { "" };
         let Some(place) = now.place(&take.relation) else {
-            page.put(label, &format!("{}: there is no {}", now.target, take.relation));
+            page.put(
+                label,
+                &format!("{}: there is no {}{}", now.target, take.relation, elsewhere(now, &take.relation)),
+            );
             continue;
         };
         page.put(label, &format!("{}: {}.{} {}", now.target, place.schema, take.relation.name, size(place)));
@@ -131,6 +134,18 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
             (false, false) => "it would fail",
         },
     );
+}
+
+/// ` on the search path, but other.invoices and shop.invoices`, where there are such.
+fn elsewhere(now: &Now, relation: &Relation) -> String {
+    let Some(Err(Elsewhere { schemas })) = now.found(relation) else { return String::new() };
+    if schemas.is_empty() {
+        return String::new();
+    }
+    let (first, more) = schemas.split_at(schemas.len().min(NAMED));
+    let mut names: Vec<String> = first.iter().map(|schema| format!("{schema}.{}", relation.name)).collect();
+    names.extend((!more.is_empty()).then(|| format!("{} more", more.len())));
+    format!(" on the search path, but {}", names.join(", "))
 }
 
 /// `is a table, about 1,200,000 rows, 310 MB`

@@ -40,7 +40,11 @@ async fn who_is_in_the_way_now() {
         ),
         ("TRUNCATE calm", 0, "nobody is in its way"),
         ("ALTER TABLE p ADD b int", 1, "with one table below it"),
-        ("LOCK TABLE orders", 3, "there is no orders\n  now          it would fail\n"),
+        (
+            "LOCK TABLE orders",
+            3,
+            "there is no orders on the search path, but shop.orders\n  now          it would fail\n",
+        ),
         ("LOCK TABLE \"Shop\".orders", 3, "there is no Shop.orders"),
         ("LOCK TABLE \"a'; DROP TABLE calm; --\"", 3, "there is no a'; DROP TABLE calm; --"),
         ("CREATE FUNCTION f()", 3, "locktop does not know the statement"),

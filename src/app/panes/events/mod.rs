@@ -141,11 +141,7 @@ fn close(run: &mut Vec<(u32, &Event)>, rows: &mut Vec<Row>) {
 }
 
 /// All events of a line, oldest first.
-fn members<'a>(
-    context: &Context<'a>,
-    first: u64,
-    count: u32,
-) -> impl Iterator<Item = &'a Event> {
+fn members<'a>(context: &Context<'a>, first: u64, count: u32) -> impl Iterator<Item = &'a Event> {
     let events = &context.view.events;
     (first..first.saturating_add(count.into())).filter_map(|number| events.get(number))
 }
