@@ -78,8 +78,9 @@ const WORDS: [(&str, &str); 20] = [
     ("settling", "a task or queue item whose session has just gone: orphan, or lost, once the grace is over"),
 ];
 
-/// The whole text, as it is drawn at this width: whoever scrolls counts these lines.
-pub fn lines(app: &App, width: usize) -> Vec<Line> {
+/// The entries that have a text in them, in small or capital letters, with their headings; all where it is empty. As it is drawn
+/// at this width: whoever scrolls counts these lines.
+pub fn lines(app: &App, width: usize, search: &str) -> Vec<Line> {
     let mut lines = keys(app);
     lines.extend(connection(app));
     lines.extend(role(app));
@@ -88,7 +89,33 @@ pub fn lines(app: &App, width: usize) -> Vec<Line> {
     lines.extend(signs(app).map(|(sign, meaning)| entry(sign, meaning, Tone::Warning)));
     lines.push(heading("Words"));
     lines.extend(WORDS.map(|(word, meaning)| entry(word, meaning, Tone::Warning)));
-    lines.into_iter().flat_map(|line| wrapped(line, width)).collect()
+    found(lines, search).into_iter().flat_map(|line| wrapped(line, width)).collect()
+}
+
+fn found(lines: Vec<Line>, search: &str) -> Vec<Line> {
+    let search = search.trim().to_lowercase();
+    if search.is_empty() {
+        return lines;
+    }
+    let mut found = Vec::new();
+    let mut above = None;
+    for line in lines {
+        if is_heading(&line) {
+            above = Some(line);
+        } else if line.plain().to_lowercase().contains(&search) {
+            found.extend(above.take());
+            found.push(line);
+        }
+    }
+    if found.is_empty() {
+        found.push(Line::new().with("nothing in the help has that in it", Tone::Dim));
+    }
+    found
+}
+
+/// Whether a line begins a part of a long page.
+pub fn is_heading(line: &Line) -> bool {
+    line.spans.first().is_some_and(|span| span.tone == Tone::Title)
 }
 
 /// The signs that there can be: nothing is live in a recording, and without a history there is no past.

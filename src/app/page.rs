@@ -13,6 +13,8 @@ pub enum Page {
     Help {
         /// Lines scrolled out at the top.
         scroll: usize,
+        /// Only the entries that have this in them are shown; all where it is empty.
+        search: String,
     },
     /// All findings, the worst first.
     Findings {
@@ -56,6 +58,8 @@ pub enum Page {
 pub enum Typing {
     /// A filter over the rows of a pane.
     Filter,
+    /// What to look for in the help.
+    Search,
     /// A time of day to go to.
     Time,
     /// A file for the looks that are kept.
@@ -73,7 +77,7 @@ pub struct Prompt {
     pub pane: Pane,
     /// The line as it was typed so far, with its cursor.
     pub input: Input,
-    /// The filter before, which Escape brings back.
+    /// The filter or search before, which Escape brings back.
     pub before: String,
     /// What is wrong with the line.
     pub error: Option<String>,

@@ -134,7 +134,9 @@ fn named(app: &App, action: Action, does: &str) -> Line {
 
 fn actions(app: &App) -> Vec<Action> {
     match app.pages.last() {
-        Some(Page::Help { .. }) => vec![Action::Back, Action::PageDown, Action::PageUp, Action::NextPane],
+        Some(Page::Help { .. }) => {
+            vec![Action::Back, Action::Filter, Action::PageDown, Action::PageUp, Action::NextPane]
+        }
         Some(Page::Findings { .. } | Page::Sort { .. } | Page::Related { .. }) => {
             vec![Action::Open, Action::Back]
         }
@@ -269,7 +271,7 @@ fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &The
         render_lowest(frame, above, (error, Tone::Critical), theme);
     }
     let (label, keys) = match prompt.typing {
-        Typing::Filter => ("/", "Enter keep  Esc undo"),
+        Typing::Filter | Typing::Search => ("/", "Enter keep  Esc undo"),
         Typing::Save => ("save to ", "Enter writes  Esc back"),
         Typing::Note => ("note ", "Enter notes it  Esc back"),
         Typing::Time => ("time ", "14:02  -90s  worst  Enter goes  Esc stays"),

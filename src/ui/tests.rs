@@ -548,7 +548,7 @@ fn read_only_is_seen() {
         let first = text.lines().next().unwrap();
         assert!(first.contains("[read-only]") && first.contains(":5432"), "{first}");
         assert!(!text.contains("K terminate"), "{text}");
-        let help = crate::app::help::lines(&stage.app, 200);
+        let help = crate::app::help::lines(&stage.app, 200, "");
         let help: Vec<String> = help.iter().map(crate::app::line::Line::plain).collect();
         assert!(!help.iter().any(|line| line.contains("ends all sessions")), "{help:?}");
         assert!(help.iter().any(|line| line.contains("ends, cancels and changes nothing")), "{help:?}");

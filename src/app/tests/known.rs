@@ -138,7 +138,7 @@ fn it_is_there_in_read_only_mode_and_dead_in_the_past_and_in_a_recording() {
     assert_eq!(expected(&slowly(&mut app, "Iy!I")), None);
     assert!(app.dialog.is_none());
     assert!(
-        !super::super::help::lines(&app, 120)
+        !super::super::help::lines(&app, 120, "")
             .iter()
             .any(|line| { line.spans.iter().any(|span| span.text.contains("ignore a known blocker")) })
     );

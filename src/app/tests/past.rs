@@ -265,7 +265,7 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
 #[test]
 fn the_help_is_that_of_a_recording() {
     let text = |app: &App| {
-        let lines = crate::app::help::lines(app, 200).into_iter();
+        let lines = crate::app::help::lines(app, 200, "").into_iter();
         lines
             .map(|line| line.spans.iter().map(|span| &*span.text).collect::<String>().trim().to_owned())
             .collect::<Vec<_>>()

@@ -350,7 +350,7 @@ impl App {
                 let page = self.findings_page();
                 self.open_page(page)
             }
-            Action::Help => self.open_page(super::page::Page::Help { scroll: 0 }),
+            Action::Help => self.open_page(super::page::Page::Help { scroll: 0, search: String::new() }),
             Action::AllLocks => self.toggle_all_locks(),
             Action::BlameBy => self.change_blame((self.blamed.0.next(), self.blamed.1)),
             Action::BlameSpan => self.change_blame((self.blamed.0, self.blamed.1.next())),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::app::App;
+use crate::app::help::is_heading;
 use crate::app::keymap::Action;
-use crate::app::line::{Line, Tone};
+use crate::app::line::Line;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, FindingId, Page};
 use crate::app::pane::Sort;
@@ -16,7 +17,7 @@ const MOST_COPIED: usize = 64 * 1024;
 /// Moves what scrolls or is selected on a page.
 fn scroll(page: &mut Page, by: isize) {
     match page {
-        Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. } => {
+        Page::Help { scroll, .. } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. } => {
             *scroll = scroll.saturating_add_signed(by);
         }
         Page::Findings { at, .. } | Page::Related { at, .. } => *at = at.saturating_add_signed(by),
@@ -63,10 +64,10 @@ impl App {
 
     fn page_action(&mut self, action: Action) -> Update {
         match action {
-            Action::Back | Action::Quit => {
-                self.pages.pop();
-                Update::redraw()
+            Action::Back if self.help_search().is_some_and(|search| !search.is_empty()) => {
+                self.search_help("")
             }
+            Action::Back | Action::Quit => self.close_page(),
             Action::Open => self.choose(),
             Action::NextPane => self.go_to_part(true),
             Action::PreviousPane => self.go_to_part(false),
@@ -80,6 +81,7 @@ impl App {
             }
             Action::Related if matches!(self.pages.last(), Some(Page::Related { .. })) => self.close_page(),
             Action::Related if matches!(self.pages.last(), Some(Page::Detail { .. })) => self.go_to_related(),
+            Action::Filter => self.start_search(),
             Action::Follow => self.follow_page(),
             Action::Copy => self.copy_page(),
             Action::Command(_) if self.past.is_some() => self.is_past(),
@@ -102,10 +104,9 @@ impl App {
     /// Scrolls to the next heading of a long page, or to the one before.
     fn go_to_part(&mut self, forward: bool) -> Update {
         let Some(lines) = self.page_lines() else { return Update::none() };
-        let Some(Page::Help { scroll } | Page::Detail { scroll, .. }) = self.pages.last_mut() else {
+        let Some(Page::Help { scroll, .. } | Page::Detail { scroll, .. }) = self.pages.last_mut() else {
             return Update::none();
         };
-        let is_heading = |line: &Line| line.spans.first().is_some_and(|span| span.tone == Tone::Title);
         let mut headings = lines.iter().enumerate().filter(|(_, line)| is_heading(line)).map(|(at, _)| at);
         let found =
             if forward { headings.find(|at| *at > *scroll) } else { headings.rfind(|at| *at < *scroll) };
@@ -125,7 +126,7 @@ impl App {
         match self.pages.last()? {
             Page::Detail { subject, .. } => self.detail_lines(*subject, width),
             Page::Finding { id, .. } => self.finding_lines(id, width),
-            Page::Help { .. } => Some(crate::app::help::lines(self, width)),
+            Page::Help { search, .. } => Some(crate::app::help::lines(self, width, search)),
             _ => None,
         }
     }
@@ -143,7 +144,7 @@ impl App {
             Some(Page::Sort { pane, selected }) => {
                 *selected = (*selected).min(pane.table().headings().len());
             }
-            Some(Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. }) => {
+            Some(Page::Help { scroll, .. } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. }) => {
                 *scroll = (*scroll).min(last);
             }
             None => {}

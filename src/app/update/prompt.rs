@@ -1,4 +1,4 @@
-//! Typing a filter.
+//! Typing into the prompt: a filter, or what to look for in the help.
 
 use tui_input::{Input, InputRequest};
 
@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::app::filter::{Columns, Filter};
 use crate::app::keymap;
 use crate::app::message::Update;
-use crate::app::page::{Prompt, Typing};
+use crate::app::page::{Page, Prompt, Typing};
 use crate::app::pane::PaneState;
 use crate::app::panes::Pane;
 use crate::keys::{Code, Key};
@@ -20,6 +20,30 @@ impl App {
         let before = self.pane(self.focus).filter_text.clone();
         let (typing, pane, input) = (Typing::Filter, self.focus, Input::from(before.clone()));
         self.prompt = Some(Prompt { typing, pane, input, before, error: None });
+        Update::redraw()
+    }
+
+    /// Begins to type what to look for in the help; on another page nothing is looked for.
+    pub(super) fn start_search(&mut self) -> Update {
+        let Some(before) = self.help_search().map(str::to_owned) else { return Update::none() };
+        let (typing, pane, input) = (Typing::Search, self.focus, Input::from(before.clone()));
+        self.prompt = Some(Prompt { typing, pane, input, before, error: None });
+        Update::redraw()
+    }
+
+    /// What is looked for in the help; none where that is not on top.
+    pub(super) fn help_search(&self) -> Option<&str> {
+        match self.pages.last() {
+            Some(Page::Help { search, .. }) => Some(search),
+            _ => None,
+        }
+    }
+
+    pub(super) fn search_help(&mut self, text: &str) -> Update {
+        if let Some(Page::Help { scroll, search }) = self.pages.last_mut() {
+            *scroll = 0;
+            text.clone_into(search);
+        }
         Update::redraw()
     }
 
@@ -73,6 +97,10 @@ impl App {
         let error = match prompt.typing {
             Typing::Filter => self.set_filter(pane, &text),
             Typing::Time => self.time_typed(&text).err(),
+            Typing::Search => {
+                self.search_help(&text);
+                None
+            }
             Typing::Save | Typing::Note => None,
         };
         if let Some(prompt) = &mut self.prompt {
@@ -86,6 +114,10 @@ impl App {
         if matches!(prompt.typing, Typing::Save | Typing::Note) {
             let text = prompt.input.value();
             return if keep { save::typed(prompt.typing, text) } else { Update::redraw() };
+        }
+        if prompt.typing == Typing::Search {
+            let Prompt { input, before, .. } = prompt;
+            return self.search_help(if keep { input.value() } else { &before });
         }
         if prompt.typing == Typing::Time {
             return if keep { self.go_to_time(prompt.input.value()) } else { Update::redraw() };

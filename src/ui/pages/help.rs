@@ -11,11 +11,12 @@ pub(super) fn render(
     frame: &mut Frame<'_>,
     area: Rect,
     app: &App,
-    scroll: usize,
+    (scroll, search): (usize, &str),
     viewport: &mut Viewport,
     theme: &Theme,
 ) {
     viewport.page_rows = usize::from(area.height.saturating_sub(1));
-    let lines = help::lines(app, usize::from(area.width));
-    super::scrolled(frame, area, "Help", &lines, scroll, theme);
+    let lines = help::lines(app, usize::from(area.width), search);
+    let title = if search.is_empty() { "Help".to_owned() } else { format!("Help · /{search}") };
+    super::scrolled(frame, area, &title, &lines, scroll, theme);
 }

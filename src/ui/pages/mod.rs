@@ -27,7 +27,9 @@ pub(super) fn render_full(
 ) -> bool {
     let full = app.pages.iter().rev().find(|page| !matches!(page, Page::Sort { .. } | Page::Related { .. }));
     match full {
-        Some(Page::Help { scroll }) => help::render(frame, area, app, *scroll, viewport, theme),
+        Some(Page::Help { scroll, search }) => {
+            help::render(frame, area, app, (*scroll, search), viewport, theme)
+        }
         Some(Page::Findings { chosen, at }) => {
             findings::render(frame, area, app, (chosen.as_ref(), *at), viewport, theme);
         }

@@ -30,7 +30,7 @@ fn tab_goes_from_part_to_part_of_a_page() {
     assert_eq!(tops, ["Screens", "Rows", "Screens", "Screens"]);
     // From the last part it goes nowhere.
     let mut end = stage.keys("G<tab>");
-    assert!(end.text().contains(&format!("{0} of {0}", crate::app::help::lines(&end.app, 80).len())));
+    assert!(end.text().contains(&format!("{0} of {0}", crate::app::help::lines(&end.app, 80, "").len())));
 }
 
 #[test]
@@ -45,19 +45,44 @@ fn the_help_can_be_scrolled_to_its_end_at_every_size() {
     for (width, height) in [(60, 15), (80, 24), (200, 60)] {
         let view = View { rights: Some(Arc::new(rights.clone())), ..sample::incident(0.0).view() };
         let mut stage = Stage::new(width, height).view(view);
-        let all = crate::app::help::lines(&stage.app, usize::from(width));
+        let all = crate::app::help::lines(&stage.app, usize::from(width), "");
         assert!(all.iter().all(|line| line.width() <= usize::from(width)), "{width}: a line is cut");
         for keys in ["?G".to_owned(), format!("?{}", "<pgdn>".repeat(all.len() / 8))] {
             stage = stage.keys(&keys);
             let text = stage.text();
             assert!(text.contains(all.last().unwrap().plain().trim_end()), "{width}x{height} {keys}: {text}");
             let scroll = |app: &App| match app.pages.last() {
-                Some(crate::app::page::Page::Help { scroll }) => *scroll,
+                Some(crate::app::page::Page::Help { scroll, .. }) => *scroll,
                 page => panic!("{page:?}"),
             };
             let (room, end) = (stage.app.page_rows, scroll(&stage.app));
             assert_eq!(end, all.len().saturating_sub(room), "{width}x{height}: no further than its end");
             stage = stage.keys("<esc>");
         }
+    }
+}
+
+#[test]
+fn the_help_is_searched_while_one_types() {
+    let stage = |keys| Stage::new(80, 24).view(sample::incident(0.0).view()).keys(keys);
+    let text = stage("?/ORPHAN").text();
+    assert!(text.contains("a task that is running by the log") && text.contains("Words"), "{text}");
+    assert!(!text.contains("row above") && text.contains("/ORPHAN"), "{text}");
+    let text = stage("?/zzz<enter>").text();
+    assert!(text.contains("nothing in the help has that in it") && text.contains("Help · /zzz"), "{text}");
+    // Escape from the line undoes it, Escape on the page takes the search away and then the page.
+    for (keys, is_help, is_whole) in [
+        ("?/zzz<esc>", true, true),
+        ("?/orphan<enter>", true, false),
+        ("?/orphan<enter><esc>", true, true),
+        ("?/orphan<enter><esc><esc>", false, false),
+        ("?/orphan<enter>?", false, false),
+    ] {
+        let text = stage(keys).text();
+        assert_eq!(
+            (text.contains("─ Help"), text.contains("row above")),
+            (is_help, is_whole),
+            "{keys}:\n{text}"
+        );
     }
 }
