@@ -41,6 +41,13 @@ impl Meter {
     }
 }
 
+impl Drop for Meter {
+    /// As root the server's own account, which removes the rest, may not remove this.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
 /// Passes on what comes until the end.
 fn pass(mut from: UnixStream, mut to: UnixStream, counter: Option<Arc<AtomicUsize>>) {
     std::thread::spawn(move || {

@@ -135,7 +135,7 @@ fn named(app: &App, action: Action, does: &str) -> Line {
 fn actions(app: &App) -> Vec<Action> {
     match app.pages.last() {
         Some(Page::Help { .. }) => {
-            vec![Action::Back, Action::Filter, Action::PageDown, Action::PageUp, Action::NextPane]
+            vec![Action::Back, Action::Filter, Action::NextPane, Action::PageDown, Action::PageUp]
         }
         Some(Page::Findings { .. } | Page::Sort { .. } | Page::Related { .. }) => {
             vec![Action::Open, Action::Back]
