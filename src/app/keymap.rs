@@ -212,6 +212,15 @@ impl KeyMap {
         Ok(map)
     }
 
+    /// The actions that a change took a default key from, each with that key and what it does now.
+    pub fn taken(&self) -> impl Iterator<Item = (&'static Binding, Key, Action)> {
+        BINDINGS.iter().flat_map(|binding| {
+            let keys = binding.keys.iter().filter_map(|key| Key::parse(key).ok());
+            let taken = keys.filter_map(|key| Some((binding, key, self.action(key)?)));
+            taken.filter(|(binding, _, now)| binding.action != *now).collect::<Vec<_>>()
+        })
+    }
+
     /// The same map without the keys that act on the server.
     pub fn read_only(self) -> Self {
         self.without(Action::acts)
@@ -280,6 +289,11 @@ mod tests {
         assert_eq!(map.action(Key::char('q')), Some(Action::Zoom));
         assert_eq!(map.action(Key::char('z')), None);
         assert_eq!(map.action(Key::ctrl('c')), None, "all keys of an action are replaced");
+        let taken: Vec<_> = map.taken().map(|(binding, key, now)| (binding.name, key, now)).collect();
+        assert_eq!(
+            taken,
+            [("related", Key::char('x'), Action::Quit), ("quit", Key::char('q'), Action::Zoom)]
+        );
     }
 
     #[test]

@@ -86,8 +86,8 @@ pub fn print_targets(config: &Config, format: TargetsFormat, out: &mut dyn Write
     }
 }
 
-/// Looks for mistakes in a config file, and answers with the line to print when there are none. `whole` finds those
-/// that are in no part alone.
+/// Looks for mistakes in a config file, and answers with the lines to print when there are none. `whole` finds those
+/// that are in no part alone, and what is right and may still not be meant.
 ///
 /// # Errors
 /// When it cannot be read, or there are mistakes in it.
@@ -95,14 +95,15 @@ pub fn check_config(
     file: Option<PathBuf>,
     location: &Location,
     checks: &Checks<'_>,
-    whole: &dyn Fn(&Config) -> Result<(), ConfigError>,
+    whole: &dyn Fn(&Config) -> Result<Vec<String>, ConfigError>,
 ) -> Result<String, ConfigError> {
     let location = file.map_or_else(|| location.clone(), |path| Location { path, named: true });
     let config = Config::load(&location, checks)?;
-    whole(&config)?;
+    let notes = whole(&config)?;
     let path = location.path.display();
-    Ok(match config.path {
+    let said = match config.path {
         Some(_) => format!("{path}: no mistakes"),
         None => format!("{path}: not there, the defaults apply"),
-    })
+    };
+    Ok([vec![said], notes].concat().join("\n"))
 }

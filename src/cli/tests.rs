@@ -302,11 +302,16 @@ fn config_check() {
     let path = directory.path().join("mine.toml");
     let absent = Location { path: directory.path().join("none.toml"), named: false };
     let check = |file: Option<&Path>| {
-        check_config(file.map(Path::to_owned), &absent, &Checks::default(), &|_| Ok(()))
+        check_config(file.map(Path::to_owned), &absent, &Checks::default(), &|_| {
+            Ok(vec!["a note".to_owned()])
+        })
     };
-    assert_eq!(check(None).unwrap(), format!("{}: not there, the defaults apply", absent.path.display()));
+    assert_eq!(
+        check(None).unwrap(),
+        format!("{}: not there, the defaults apply\na note", absent.path.display())
+    );
     std::fs::write(&path, "refresh = '2s'").unwrap();
-    assert_eq!(check(Some(&path)).unwrap(), format!("{}: no mistakes", path.display()));
+    assert_eq!(check(Some(&path)).unwrap(), format!("{}: no mistakes\na note", path.display()));
     std::fs::write(&path, "refresh = 2").unwrap();
     assert!(check(Some(&path)).unwrap_err().to_string().contains(":1:11: refresh is the number 2"));
 }

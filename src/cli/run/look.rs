@@ -61,6 +61,21 @@ pub(super) fn keymap(config: &Config) -> Result<KeyMap, ConfigError> {
         .map_err(|error| config.mistake(place(config, &error).unwrap_or(START), error.to_string()))
 }
 
+/// What a change took from an action that the config does not name: it may be missed.
+pub(super) fn taken_keys(config: &Config, keymap: &KeyMap) -> Vec<String> {
+    let is_named = |name: &str| config.keys.iter().any(|binding| binding.action == name);
+    let taken = keymap.taken().filter(|(before, ..)| !is_named(before.name));
+    taken
+        .map(|(before, key, now)| {
+            let keys: Vec<String> = keymap.keys(before.action).iter().map(ToString::to_string).collect();
+            let left = if keys.is_empty() { "no key any more".to_owned() } else { keys.join(" ") };
+            let now =
+                BINDINGS.iter().find(|binding| binding.action == now).map_or("", |binding| binding.name);
+            format!("note: {key} is {now} now; {} has {left}", before.name)
+        })
+        .collect()
+}
+
 /// Where nothing else is known.
 const START: Position = Position { line: 1, column: 1 };
 

@@ -161,7 +161,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Config(ConfigCommand::Check { file })) => {
             let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks, &|config| {
                 config::adapter::adapters(&config.adapters, config.path.as_deref())?;
-                look::keymap(config).map(drop)
+                Ok(look::taken_keys(config, &look::keymap(config)?))
             })?;
             writeln!(out, "{said}")?;
         }
