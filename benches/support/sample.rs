@@ -18,7 +18,7 @@ use locktop::model::snapshot_index::SnapshotIndex;
 use locktop::model::task::{Board, Execution, Schedule, TaskKey, Watch};
 use locktop::model::task_worker::TaskWorker;
 use locktop::model::thresholds::Thresholds;
-use locktop::model::view::{Link, Sample, Series, TargetId, View};
+use locktop::model::view::{Link, Sample, Series, View};
 use locktop::model::wait_graph::{Input, WaitGraph};
 use locktop::model::work_queue::{self, Item, StateCount};
 use locktop::model::{Text, Timestamp};
@@ -199,10 +199,6 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
     });
     let index = SnapshotIndex::of(&snapshot, &graph);
     let tasks = board(&snapshot);
-    let leases = lease::Board::of(&snapshot);
-    let queue = work_queue::Board::of(&snapshot, &Thresholds::default());
-    let adapters = adapter::Watch::default().look(&snapshot, &Thresholds::default());
-    let findings = findings(&snapshot, &graph, &index, (&tasks, &leases, &queue, &adapters));
     let taken = snapshot.taken_at;
     let samples = (0..60u32)
         .map(|back| Sample {
@@ -220,29 +216,25 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
     let runs_since = held::runs(&tasks, &snapshot);
     let lock_waits = WaitCounter::default().look(&snapshot, &graph, &index, &LockNames::default());
     let waiting_since = (graph.waiting > 0).then(|| at(-171.0));
-    View {
-        target: TargetId(0),
+    let thresholds = Thresholds::default();
+    let mut view = View {
         id,
         link: Link::Live,
-        slowed: None,
+        tasks: Arc::new(tasks),
+        leases: Arc::new(lease::Board::of(&snapshot)),
+        adapters: Arc::new(adapter::Watch::default().look(&snapshot, &thresholds)),
+        queue: Arc::new(work_queue::Board::of(&snapshot, &thresholds)),
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
         index: Arc::new(index),
-        tasks: Arc::new(tasks),
-        leases: Arc::new(leases),
-        adapters: Arc::new(adapters),
-        queue: Arc::new(queue),
-        findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
-        events: Arc::default(),
-        rights: None,
         held_since: Arc::new(held_since),
         runs_since: Arc::new(runs_since),
         lock_waits,
-        blame: Arc::default(),
-        lock_names: Arc::default(),
-        expected: Arc::default(),
-    }
+        ..View::default()
+    };
+    view.findings = Arc::new(findings(&view, &thresholds));
+    view
 }
 
 /// The tasks as they are after a minute of looking.
@@ -254,26 +246,10 @@ fn board(snapshot: &Snapshot) -> Board {
     watch.look(snapshot, &limits)
 }
 
-fn findings(
-    snapshot: &Snapshot,
-    graph: &WaitGraph,
-    index: &SnapshotIndex,
-    (tasks, leases, queue, adapters): (&Board, &lease::Board, &work_queue::Board, &adapter::Board),
-) -> Vec<Finding> {
-    finding::find(finding::Scene {
-        snapshot,
-        graph,
-        index,
-        tasks,
-        leases,
-        queue,
-        adapters,
-        deadlocks: &finding::Deadlocks::default(),
-        new_roots: &finding::NewRoots::default(),
-        lock_names: &LockNames::default(),
-        thresholds: &Thresholds::default(),
-        expected: &[],
-    })
+fn findings(view: &View, thresholds: &Thresholds) -> Vec<Finding> {
+    let (deadlocks, new_roots) = (finding::Deadlocks::default(), finding::NewRoots::default());
+    let view = view.with_snapshot().unwrap();
+    finding::find(&finding::CheckInput { view, deadlocks: &deadlocks, new_roots: &new_roots, thresholds })
 }
 
 pub fn relation(oid: u32) -> LockTag {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::diff::{Change, Diff, Moment};
+use super::diff::{Change, Diff};
 use super::event_sender::Entry;
 use super::learn::Learned;
 use super::series;
@@ -11,10 +11,10 @@ use chrono::SubsecRound;
 
 use crate::clock;
 use crate::model::adapter;
-use crate::model::blame::{self, Blame, Counter};
+use crate::model::blame::{Blame, Counter};
 use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::expected::ExpectedBlocker;
-use crate::model::finding::{self, Scene, Severity, Subject, lock_name_query};
+use crate::model::finding::{self, CheckInput, Severity, Subject, lock_name_query};
 use crate::model::held;
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
@@ -56,26 +56,9 @@ impl Digest {
     pub fn new(target: TargetId, thresholds: Thresholds, lock_names: LockNames) -> Self {
         let view = View {
             target,
-            id: 0,
-            link: Link::Connecting,
-            slowed: None,
-            snapshot: None,
-            graph: Arc::default(),
-            index: Arc::default(),
-            tasks: Arc::default(),
-            leases: Arc::default(),
-            queue: Arc::default(),
-            adapters: Arc::default(),
-            findings: Arc::default(),
-            series: Arc::default(),
-            events: Arc::default(),
-            rights: None,
-            held_since: Arc::default(),
-            runs_since: Arc::default(),
-            lock_waits: Arc::default(),
-            blame: Arc::default(),
             lock_names: Arc::new(lock_names),
             expected: thresholds.expected.as_slice().into(),
+            ..View::default()
         };
         Self {
             thresholds,
@@ -205,73 +188,50 @@ impl Digest {
         past.series = Arc::clone(&series);
         past.deadlocks.look(&snapshot, &graph, &index);
         past.new_roots.look(&graph, snapshot.taken_at);
-        let held_since = past.held.look(&snapshot);
-        let lock_waits = past.waits.look(&snapshot, &graph, &index, &before.lock_names);
-        let blame = counted(
-            self.counter.as_mut(),
-            &before.blame,
-            blame::Scene {
-                snapshot: &snapshot,
-                graph: &graph,
-                index: &index,
-                names: &before.lock_names,
-                deadlocks: &past.deadlocks,
-            },
-        );
         let tasks = past.watch.look(&snapshot, &self.thresholds);
-        let runs_since = Arc::new(held::runs(&tasks, &snapshot));
-        let leases = lease::Board::of(&snapshot);
-        let queue = work_queue::Board::of(&snapshot, &self.thresholds);
-        let mut findings = finding::find(Scene {
-            snapshot: &snapshot,
-            graph: &graph,
-            index: &index,
-            tasks: &tasks,
-            leases: &leases,
-            queue: &queue,
-            adapters: &adapters,
-            deadlocks: &past.deadlocks,
-            new_roots: &past.new_roots,
-            lock_names: &before.lock_names,
-            thresholds: &self.thresholds,
-            expected: &before.expected,
-        });
-        let after = Moment {
-            snapshot: &snapshot,
-            graph: &graph,
-            index: &index,
-            tasks: &tasks,
-            leases: &leases,
-            queue: &queue,
-        };
-        let events = self.changed(after);
-        let before = &self.view;
-        // They are the least of all findings, and belong behind the others.
-        findings.extend(lock_name_query::findings(&self.notes));
-        self.view = Arc::new(View {
-            target: before.target,
+        let mut view = View {
             id: before.id + 1,
             link: Link::Live,
-            slowed: before.slowed,
+            held_since: past.held.look(&snapshot),
+            lock_waits: past.waits.look(&snapshot, &graph, &index, &before.lock_names),
+            runs_since: Arc::new(held::runs(&tasks, &snapshot)),
+            tasks: Arc::new(tasks),
+            leases: Arc::new(lease::Board::of(&snapshot)),
+            queue: Arc::new(work_queue::Board::of(&snapshot, &self.thresholds)),
+            adapters: Arc::new(adapters),
             graph,
             index,
-            tasks: Arc::new(tasks),
-            leases: Arc::new(leases),
-            queue: Arc::new(queue),
-            adapters: Arc::new(adapters),
-            findings: Arc::new(findings),
             series,
-            events,
-            held_since,
-            runs_since,
-            lock_waits,
-            blame,
-            rights: before.rights.clone(),
-            lock_names: Arc::clone(&before.lock_names),
-            expected: Arc::clone(&before.expected),
             snapshot: Some(Arc::new(snapshot)),
-        });
+            ..View::clone(before)
+        };
+        self.judge(&mut view);
+        self.view = Arc::new(view);
         self.view()
+    }
+
+    /// What is wrong in a view, what changed up to it, and who made others wait.
+    fn judge(&mut self, after: &mut View) {
+        let Some(look) = after.with_snapshot() else { return };
+        let Past { deadlocks, new_roots, .. } = &self.past;
+        let tick = self.counter.as_mut().and_then(|counter| counter.look(look, deadlocks));
+        let blame = tick.map(|tick| {
+            let mut blame = Blame::clone(&after.blame);
+            blame.look(tick, &after.graph);
+            Arc::new(blame)
+        });
+        let input = CheckInput { view: look, deadlocks, new_roots, thresholds: &self.thresholds };
+        let mut findings = finding::find(&input);
+        // They are the least of all findings, and belong behind the others.
+        findings.extend(lock_name_query::findings(&self.notes));
+        let events = self.diff.as_mut().map(|diff| {
+            let was_down = matches!(self.view.link, Link::Down { .. });
+            let drafts = diff.look(&Change::new(self.view.with_snapshot(), look, was_down, deadlocks));
+            with(&after.events, look.snapshot.taken_at, drafts)
+        });
+        after.findings = Arc::new(findings);
+        after.blame = blame.unwrap_or_else(|| Arc::clone(&after.blame));
+        after.events = events.unwrap_or_else(|| Arc::clone(&after.events));
     }
 
     /// The locks of jobs and workers of other systems have their names.
@@ -281,22 +241,6 @@ impl Digest {
         if let Some(names) = self.view.lock_names.with_running(&server.database, names) {
             self.view = Arc::new(View { lock_names: Arc::new(names), ..View::clone(&self.view) });
         }
-    }
-
-    /// What changed up to a moment.
-    fn changed(&mut self, after: Moment<'_>) -> Arc<Events> {
-        let Self { view, diff: Some(diff), past, .. } = self else { return Arc::clone(&self.view.events) };
-        let before = view.snapshot.as_deref().map(|snapshot| Moment {
-            snapshot,
-            graph: &view.graph,
-            index: &view.index,
-            tasks: &view.tasks,
-            leases: &view.leases,
-            queue: &view.queue,
-        });
-        let was_down = matches!(view.link, Link::Down { .. });
-        let drafts = diff.look(&Change::new(before, after, was_down, &past.deadlocks, &view.lock_names));
-        with(&view.events, after.snapshot.taken_at, drafts)
     }
 
     /// Takes in what somebody else knows of.
@@ -347,14 +291,6 @@ impl Digest {
         self.view = Arc::new(View { id: self.view.id + 1, link, events, ..View::clone(&self.view) });
         self.view()
     }
-}
-
-/// What was counted of waits up to a look; the same as before where that is known already, or nothing could be counted.
-fn counted(counter: Option<&mut Counter>, before: &Arc<Blame>, scene: blame::Scene<'_>) -> Arc<Blame> {
-    let Some(tick) = counter.and_then(|counter| counter.look(scene)) else { return Arc::clone(before) };
-    let mut blame = Blame::clone(before);
-    blame.look(tick, scene.graph);
-    Arc::new(blame)
 }
 
 /// With more events, which share what the views before have; the same where nothing happened.

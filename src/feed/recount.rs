@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::blame::{Blame, Counter, Scene};
+use crate::model::blame::{Blame, Counter};
 use crate::model::finding::Deadlocks;
 use crate::model::view::View;
 
@@ -23,15 +23,8 @@ impl Recount {
 
     /// What was counted up to a look and with it; they come in their order.
     pub fn count(&mut self, view: &View) -> Arc<Blame> {
-        let tick = view.snapshot.as_deref().and_then(|snapshot| {
-            self.counter.look(Scene {
-                snapshot,
-                graph: &view.graph,
-                index: &view.index,
-                names: &view.lock_names,
-                deadlocks: &Deadlocks::default(),
-            })
-        });
+        let look = view.with_snapshot();
+        let tick = look.and_then(|look| self.counter.look(look, &Deadlocks::default()));
         if let Some(tick) = tick {
             Arc::make_mut(&mut self.counted).look(tick, &view.graph);
         }

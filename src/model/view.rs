@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::Timestamp;
-use super::finding::Finding;
+use super::backend::Backend;
+use super::finding::{Finding, Subject};
+use super::lock::{Prepared, VirtualTransaction};
 use super::snapshot::Snapshot;
-use super::wait_graph::WaitGraph;
+use super::wait_graph::{Party, WaitGraph};
 
 /// One server among several. There is one today; every message carries its number all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -58,7 +60,7 @@ pub struct Slowed {
 }
 
 /// What the screens read. Newest wins: a view is never queued.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct View {
     /// The server that all of it is of.
     pub target: TargetId,
@@ -102,4 +104,48 @@ pub struct View {
     pub lock_names: Arc<super::lock_name::LockNames>,
     /// Which blockers are expected: by these the findings were judged.
     pub expected: Arc<[super::expected::ExpectedBlocker]>,
+}
+
+impl View {
+    /// With its snapshot; none before the first.
+    pub fn with_snapshot(&self) -> Option<SnapshotView<'_>> {
+        self.snapshot.as_deref().map(|snapshot| SnapshotView { view: self, snapshot })
+    }
+}
+
+/// A view that has a snapshot: whatever judges a look, compares two or puts one into words reads this.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotView<'a> {
+    /// What was made of the snapshot.
+    pub view: &'a View,
+    /// The snapshot itself.
+    pub snapshot: &'a Snapshot,
+}
+
+impl std::ops::Deref for SnapshotView<'_> {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        self.view
+    }
+}
+
+impl<'a> SnapshotView<'a> {
+    /// The process with this id.
+    pub fn backend(self, pid: i32) -> Option<&'a Backend> {
+        self.view.index.backend(self.snapshot, pid)
+    }
+
+    /// The prepared transaction behind a virtual transaction.
+    pub fn prepared(self, xact: VirtualTransaction) -> Option<&'a Prepared> {
+        self.view.index.prepared(self.snapshot, xact)
+    }
+
+    /// What is said of a party: the backend itself where there is a row of it.
+    pub fn subject(self, party: Party) -> Subject {
+        match self.backend(party.pid()) {
+            Some(backend) => Subject::Backend(backend.id()),
+            None => Subject::Party(party),
+        }
+    }
 }

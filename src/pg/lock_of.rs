@@ -59,7 +59,7 @@ pub async fn places(
         match (one, place(row)) {
             (one, Some(place)) => *one = Ok(place),
             (Err(elsewhere), None) if row.len() == 2 => {
-                elsewhere.schemas.extend(value(row, 1).map(str::to_owned))
+                elsewhere.schemas.extend(value(row, 1).map(str::to_owned));
             }
             (_, None) => {}
         }

@@ -8,7 +8,7 @@ use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::snapshot::{Names, Pooling, Section, Server, Snapshot};
 use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::view::{Link, TargetId, View};
+use crate::model::view::{Link, View};
 use crate::model::wait_graph::{Input, Party, WaitGraph};
 use crate::model::{Text, Timestamp};
 
@@ -106,27 +106,13 @@ pub(crate) fn view() -> View {
         poll_seconds: 0.01,
     };
     View {
-        target: TargetId::default(),
         id: 1,
         link: Link::Live,
-        slowed: None,
         index: Arc::new(SnapshotIndex::of(&snapshot, &graph)),
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
-        tasks: Arc::default(),
-        leases: Arc::default(),
-        adapters: Arc::default(),
-        queue: Arc::default(),
         findings: Arc::new(vec![finding()]),
-        series: Arc::default(),
-        events: Arc::default(),
-        rights: None,
-        held_since: Arc::default(),
-        runs_since: Arc::default(),
-        lock_waits: Arc::default(),
-        blame: Arc::default(),
-        lock_names: Arc::default(),
-        expected: Arc::default(),
+        ..View::default()
     }
 }
 

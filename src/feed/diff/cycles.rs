@@ -70,7 +70,8 @@ impl Cycles {
             self.victims.iter().rev().find(|(of, _)| *of == parties)
         });
         let more = victim.map(|(_, victim)| format!("; the victim was {}", parties_text(&[*victim])));
-        let subject = victims.and_then(|victims| victims.parties.first()).map(|party| change.subject(*party));
+        let subject =
+            victims.and_then(|victims| victims.parties.first()).map(|party| change.after.subject(*party));
         let text = format!("the server broke {deadlocks}{who}");
         let draft = Draft::new(change.now(), Kind::Deadlock, Severity::Warning, text);
         let more = harmless(&more.unwrap_or_default());
@@ -83,7 +84,7 @@ fn victim(change: &Change<'_>, parties: &[Party]) -> Option<Party> {
     let before = change.before?;
     let has_lost = |party: Party| {
         let Party::Backend(pid) = party else { return Some(false) };
-        let had = before.index.backend(before.snapshot, pid)?;
+        let had = before.backend(pid)?;
         let has = change.backend(pid).filter(|has| has.backend_start == had.backend_start);
         let is_same = has.is_some_and(|has| {
             has.state != Some(State::IdleInTransactionAborted) && has.xact_start == had.xact_start
@@ -97,7 +98,7 @@ fn victim(change: &Change<'_>, parties: &[Party]) -> Option<Party> {
 }
 
 fn draft(change: &Change<'_>, parties: &[Party], kind: Kind, severity: Severity, words: &str) -> Draft {
-    let subject = parties.first().map(|party| change.subject(*party));
+    let subject = parties.first().map(|party| change.after.subject(*party));
     let text = format!("{} {words}", parties_text(parties));
     Draft { subject, ..Draft::new(change.now(), kind, severity, text) }
 }

@@ -2,9 +2,10 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{Change, Moment, of};
+use super::{Change, of};
 use crate::model::event::{self, Draft, Kind, harmless};
 use crate::model::finding::{Severity, Subject};
+use crate::model::view::SnapshotView;
 use crate::model::work_queue::{ItemId, ItemRow, ItemState};
 use crate::text::count;
 
@@ -18,7 +19,7 @@ pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
     drafts
 }
 
-fn became(change: &Change<'_>, before: Moment<'_>, state: ItemState) -> Vec<Draft> {
+fn became(change: &Change<'_>, before: SnapshotView<'_>, state: ItemState) -> Vec<Draft> {
     if change.after.queue.of_state(state).next().is_none() {
         return Vec::new();
     }
@@ -42,7 +43,7 @@ fn became(change: &Change<'_>, before: Moment<'_>, state: ItemState) -> Vec<Draf
 }
 
 /// A failed item of old may come in sight because a newer one was taken away.
-fn is_news(change: &Change<'_>, before: Moment<'_>, row: &ItemRow) -> bool {
+fn is_news(change: &Change<'_>, before: SnapshotView<'_>, row: &ItemRow) -> bool {
     let Some(item) = row.item(change.after.snapshot) else { return false };
     let was_read = before
         .snapshot

@@ -18,44 +18,29 @@ use rustc_hash::FxHashMap;
 
 use crate::model::backend::{Backend, BackendId};
 use crate::model::event::Draft;
-use crate::model::finding::{Deadlocks, Severity, Subject};
-use crate::model::lock_name::LockNames;
-use crate::model::snapshot::Snapshot;
-use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::wait_graph::{Party, WaitGraph};
-use crate::model::{Text, Timestamp, event, lease, task, words, work_queue};
+use crate::model::finding::{Deadlocks, Severity};
+use crate::model::view::SnapshotView;
+use crate::model::wait_graph::Party;
+use crate::model::{Text, Timestamp, event, words};
 
-/// A snapshot and what was made of it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Moment<'a> {
-    pub(super) snapshot: &'a Snapshot,
-    pub(super) graph: &'a WaitGraph,
-    pub(super) index: &'a SnapshotIndex,
-    pub(super) tasks: &'a task::Board,
-    pub(super) leases: &'a lease::Board,
-    pub(super) queue: &'a work_queue::Board,
-}
-
-/// Two moments, one after the other.
+/// Two views, one after the other.
 pub(super) struct Change<'a> {
     /// None before the first snapshot.
-    before: Option<Moment<'a>>,
-    after: Moment<'a>,
+    before: Option<SnapshotView<'a>>,
+    after: SnapshotView<'a>,
     /// There was no connection in between.
     was_down: bool,
     deadlocks: &'a Deadlocks,
-    lock_names: &'a LockNames,
 }
 
 impl<'a> Change<'a> {
     pub(super) fn new(
-        before: Option<Moment<'a>>,
-        after: Moment<'a>,
+        before: Option<SnapshotView<'a>>,
+        after: SnapshotView<'a>,
         was_down: bool,
         deadlocks: &'a Deadlocks,
-        lock_names: &'a LockNames,
     ) -> Self {
-        Self { before, after, was_down, deadlocks, lock_names }
+        Self { before, after, was_down, deadlocks }
     }
 
     fn now(&self) -> Timestamp {
@@ -81,7 +66,7 @@ impl<'a> Change<'a> {
 
     /// The backend with this process id.
     fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        self.after.index.backend(self.after.snapshot, pid)
+        self.after.backend(pid)
     }
 
     /// Whether a session that was there is not any more, as far as that can be told.
@@ -98,19 +83,12 @@ impl<'a> Change<'a> {
                 Some(who) if !who.is_empty() => format!("{pid} {who}"),
                 _ => pid.to_string(),
             },
-            Party::Prepared(xact) => match self.after.index.prepared(self.after.snapshot, xact) {
+            Party::Prepared(xact) => match self.after.prepared(xact) {
                 Some(row) => format!("prepared transaction '{}'", row.gid),
                 None => format!("prepared transaction {xact}"),
             },
         };
         event::harmless(&text)
-    }
-
-    fn subject(&self, party: Party) -> Subject {
-        match self.backend(party.pid()) {
-            Some(backend) => Subject::Backend(backend.id()),
-            None => Subject::Party(party),
-        }
     }
 }
 

@@ -34,7 +34,7 @@ impl Roots {
         let look = self.looks;
         let mut drafts = Vec::new();
         for root in &change.after.graph.roots {
-            let subject = change.subject(root.party);
+            let subject = change.after.subject(root.party);
             match self.roots.get_mut(&root.party) {
                 Some(seen) if !is_another(&seen.subject, &subject) => {
                     seen.look = look;

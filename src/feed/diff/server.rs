@@ -2,12 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Change, Moment, of, seconds};
+use super::{Change, of, seconds};
 use crate::model::Timestamp;
 use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
+use crate::model::view::SnapshotView;
 use crate::text::{count, one_line};
 
 pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
@@ -30,7 +31,7 @@ fn info(change: &Change<'_>, kind: Kind, text: impl AsRef<str>) -> Draft {
 
 /// What there was when the program came.
 fn first(change: &Change<'_>) -> Draft {
-    let Moment { snapshot, graph, .. } = change.after;
+    let (snapshot, graph) = (change.after.snapshot, &change.after.graph);
     let version = snapshot.server().map_or("?", |server| &*server.version);
     let waiting = match graph.waiting {
         0 => "no session waits for a lock".to_owned(),
@@ -43,7 +44,7 @@ fn first(change: &Change<'_>) -> Draft {
 }
 
 /// A restart, a promotion, another one of several hosts.
-fn same_server(change: &Change<'_>, before: Moment<'_>) -> Option<Draft> {
+fn same_server(change: &Change<'_>, before: SnapshotView<'_>) -> Option<Draft> {
     let (old, new) = (before.snapshot.server()?, change.after.snapshot.server()?);
     let restarted = old.started_at.zip(new.started_at).filter(|(old, new)| old != new);
     let role = if new.in_recovery { "standby" } else { "primary" };
@@ -70,7 +71,7 @@ type Name<'a> = (&'static str, &'a str);
 /// Why its last attempt failed, and when it was read.
 type State<'a> = (Option<&'a str>, Option<Timestamp>);
 
-fn sections(change: &Change<'_>, before: Moment<'_>) -> Vec<Draft> {
+fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
     let old: FxHashMap<Name<'_>, State<'_>> = states(before.snapshot).into_iter().collect();
     let new = states(change.after.snapshot);
     let drafts = new.into_iter().filter_map(|((name, table), (error, taken_at))| {
@@ -122,7 +123,7 @@ fn states(snapshot: &Snapshot) -> Vec<(Name<'_>, State<'_>)> {
 }
 
 /// Redis servers that stopped to answer, and that answer again.
-fn redis(change: &Change<'_>, before: Moment<'_>) -> Vec<Draft> {
+fn redis(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
     let old = &before.snapshot.systems.redis;
     let new = &change.after.snapshot.systems.redis;
     let both = old.servers.iter().zip(&new.servers).filter(|(old, new)| old.server == new.server);

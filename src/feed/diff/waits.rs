@@ -124,14 +124,14 @@ impl<'a, 'b> Naming<'a, 'b> {
     }
 
     fn words(&mut self, queue: &Queue, waiter: &Waiter, above: Option<Above>) -> (Text, Text) {
-        let Change { after, lock_names, .. } = self.change;
+        let Change { after, .. } = self.change;
         let tag = after.index.awaited(&queue.tag, waiter.pid);
         let key = (*tag, waiter.mode, above);
         if let Some((what, text)) = self.words.get(&key) {
             return (Text::clone(what), Text::clone(text));
         }
         let holder = queue.holders.first().and_then(|holder| self.change.backend(holder.party.pid()));
-        let target = words::quoted(after.snapshot, lock_names, tag, holder);
+        let target = words::quoted(after.snapshot, &after.lock_names, tag, holder);
         let what = format!("{} on {target}", waiter.mode.short());
         let name = |party: Party| match party {
             Party::Backend(pid) => pid.to_string(),

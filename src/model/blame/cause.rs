@@ -2,13 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Key, Scene};
+use super::Key;
 use crate::model::backend::Backend;
 use crate::model::event::harmless;
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_waits;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
+use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{Party, Queue, WaitGraph};
 use crate::model::{Text, Timestamp, fingerprint, words};
 
@@ -78,9 +79,9 @@ pub(super) fn row_behind<'a>(index: &'a SnapshotIndex, queue: &'a Queue) -> &'a 
     rows.into_iter().find(|tag| **tag != queue.tag).unwrap_or(&queue.tag)
 }
 
-pub(super) fn backend_of(scene: Scene<'_>, cause: Cause) -> Option<&Backend> {
+pub(super) fn backend_of(view: SnapshotView<'_>, cause: Cause) -> Option<&Backend> {
     let Cause::Root(Party::Backend(pid)) = cause else { return None };
-    scene.index.backend(scene.snapshot, pid)
+    view.backend(pid)
 }
 
 pub(super) fn who(
@@ -101,15 +102,15 @@ pub(super) fn who(
 }
 
 /// What one is blamed by who is the cause of waits in a queue.
-pub(super) fn key(scene: Scene<'_>, cause: Cause, queue: &Queue) -> Key {
-    let Scene { snapshot, index, names, .. } = scene;
-    let backend = backend_of(scene, cause);
+pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> Key {
+    let (snapshot, index, names) = (view.snapshot, &view.index, &view.lock_names);
+    let backend = backend_of(view, cause);
     let awaited = row_behind(index, queue);
     let lock = harmless(&lock_waits::name(snapshot, names, backend, awaited));
     let doing = |doing: &str| Key { doing: doing.into(), lock: Text::clone(&lock), ..Key::default() };
     match cause {
         Cause::Circle => {
-            return Key { doing: CIRCLE.into(), lock: Text::clone(&lock), ..circle(scene, queue) };
+            return Key { doing: CIRCLE.into(), lock: Text::clone(&lock), ..circle(view, queue) };
         }
         Cause::Nobody => return doing("nobody in the way"),
         Cause::Root(Party::Prepared(xact)) => {
@@ -149,12 +150,15 @@ fn session(backend: &Backend) -> Key {
 
 /// What those have in common who wait for each other, of whom the one that waits longest stands in this queue; where they differ,
 /// what each of the first has.
-fn circle(Scene { snapshot, graph, index, .. }: Scene<'_>, queue: &Queue) -> Key {
+fn circle(view: SnapshotView<'_>, queue: &Queue) -> Key {
     let is_it = |cycle: &&Vec<Party>| {
-        cycle.first().and_then(|first| graph.wait_of(*first)).is_some_and(|(first, _)| first.tag == queue.tag)
+        cycle
+            .first()
+            .and_then(|first| view.graph.wait_of(*first))
+            .is_some_and(|(first, _)| first.tag == queue.tag)
     };
-    let members = graph.cycles.iter().find(is_it).map(Vec::as_slice).unwrap_or_default();
-    let backends = members.iter().filter_map(|member| index.backend(snapshot, member.pid()));
+    let members = view.graph.cycles.iter().find(is_it).map(Vec::as_slice).unwrap_or_default();
+    let backends = members.iter().filter_map(|member| view.backend(member.pid()));
     let keys: Vec<Key> = backends.map(session).collect();
     let common = |part: fn(&Key) -> &Text| -> Text {
         let mut parts: Vec<&str> =

@@ -13,11 +13,9 @@ use crate::model::event::harmless;
 use crate::model::finding::Deadlocks;
 use crate::model::held_up::held_up;
 use crate::model::lock::{LockTag, LockType};
-use crate::model::lock_name::LockNames;
 use crate::model::lock_waits::contended;
-use crate::model::snapshot::Snapshot;
-use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::wait_graph::{Party, WaitGraph};
+use crate::model::view::SnapshotView;
+use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp};
 
 /// Looks without anybody behind it after which an episode is over.
@@ -31,21 +29,6 @@ const HELD_UP: u32 = 3;
 
 /// So many of them are told of an episode.
 const IN_LINE: usize = 5;
-
-/// What a look at a server has to be counted.
-#[derive(Debug, Clone, Copy)]
-pub struct Scene<'a> {
-    /// What the server said at the poll.
-    pub snapshot: &'a Snapshot,
-    /// Who waits for whom in it.
-    pub graph: &'a WaitGraph,
-    /// Where a process or a party stands in the snapshot and in the graph.
-    pub index: &'a SnapshotIndex,
-    /// Names for advisory keys.
-    pub names: &'a LockNames,
-    /// Deadlocks that the server broke, up to this look.
-    pub deadlocks: &'a Deadlocks,
-}
 
 /// What tells one episode from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,8 +117,8 @@ impl Counter {
     }
 
     /// What a look adds; none where its locks could not be read.
-    pub fn look(&mut self, scene: Scene<'_>) -> Option<Tick> {
-        let snapshot = scene.snapshot;
+    pub fn look(&mut self, view: SnapshotView<'_>, deadlocks: &Deadlocks) -> Option<Tick> {
+        let snapshot = view.snapshot;
         if snapshot.locks.error.is_some() {
             return None;
         }
@@ -145,19 +128,19 @@ impl Counter {
         let seconds = if std::mem::take(&mut self.is_gap) { 0.0 } else { passed.min(2.0 * self.refresh) };
         self.statements.look(&snapshot.backends.rows);
         let mut tick = Tick { at, missing: passed - seconds, ..Tick::default() };
-        if scene.graph.waiting > 0 || !self.waits.is_empty() || !self.open.is_empty() {
-            self.count(scene, seconds, &mut tick);
+        if view.graph.waiting > 0 || !self.waits.is_empty() || !self.open.is_empty() {
+            self.count((view, deadlocks), seconds, &mut tick);
         }
         self.last = Some(at);
         Some(tick)
     }
 
-    fn count(&mut self, scene: Scene<'_>, seconds: f64, tick: &mut Tick) {
+    fn count(&mut self, (view, deadlocks): (SnapshotView<'_>, &Deadlocks), seconds: f64, tick: &mut Tick) {
         let mut costs = Costs { seconds, ..Costs::default() };
         let mut waits = FxHashMap::default();
         let mut episodes: FxHashMap<(Cause, usize), u64> = FxHashMap::default();
-        for (party, causes) in causes(scene.graph) {
-            let (tag, start) = awaited(scene.graph, party);
+        for (party, causes) in causes(&view.graph) {
+            let (tag, start) = awaited(&view.graph, party);
             let same = |wait: &Wait| {
                 wait.tag == tag && (start.is_none() || wait.start.is_none() || wait.start == start)
             };
@@ -171,7 +154,7 @@ impl Counter {
             };
             let causes = causes.into_iter();
             let behind: Vec<u64> = causes
-                .map(|cause| *episodes.entry(cause).or_insert_with(|| self.episode(scene, cause, tick)))
+                .map(|cause| *episodes.entry(cause).or_insert_with(|| self.episode(view, cause, tick)))
                 .collect();
             waits.insert(party, Wait { tag, start, ..costs.see(before.as_ref(), &behind) });
         }
@@ -180,14 +163,14 @@ impl Counter {
         }
         tick.total = costs.total.sums(seconds);
         tick.total.variance += costs.ends.values().map(|sum| sum.sums(seconds).variance).sum::<f64>();
-        self.tell_in_line(scene, tick);
-        self.tell(scene, seconds, &costs.sums, tick);
+        self.tell_in_line(view, tick);
+        self.tell((view, deadlocks), seconds, &costs.sums, tick);
     }
 
     /// Who waits himself and holds up others by that: they wait behind the root, and would not without him.
-    fn tell_in_line(&mut self, Scene { graph, index, snapshot, .. }: Scene<'_>, tick: &mut Tick) {
+    fn tell_in_line(&mut self, view: SnapshotView<'_>, tick: &mut Tick) {
         let mut in_line: FxHashMap<u64, Vec<i32>> = FxHashMap::default();
-        for queue in graph.queues.iter().filter(|queue| queue.waiters.len() > HELD_UP as usize) {
+        for queue in view.graph.queues.iter().filter(|queue| queue.waiters.len() > HELD_UP as usize) {
             for (place, _) in held_up(queue).into_iter().filter(|(_, count)| *count >= HELD_UP) {
                 let Some(waiter) = queue.waiters.get(place) else { continue };
                 for share in self.waits.get(&waiter.party).iter().flat_map(|wait| &wait.behind) {
@@ -197,7 +180,7 @@ impl Counter {
         }
         for open in self.open.values_mut() {
             for pid in in_line.remove(&open.number).unwrap_or_default() {
-                let Some(backend) = index.backend(snapshot, pid) else { continue };
+                let Some(backend) = view.backend(pid) else { continue };
                 if open.in_line.len() < IN_LINE && !open.in_line.contains(&pid) {
                     open.in_line.push(pid);
                     let statement = statement(backend.query.as_deref().unwrap_or_default());
@@ -209,9 +192,9 @@ impl Counter {
     }
 
     /// The number of the episode of a cause on a lock; it may begin.
-    fn episode(&mut self, scene: Scene<'_>, (cause, queue): (Cause, usize), tick: &mut Tick) -> u64 {
-        let Scene { snapshot, graph, index, .. } = scene;
-        let backend = backend_of(scene, cause);
+    fn episode(&mut self, view: SnapshotView<'_>, (cause, queue): (Cause, usize), tick: &mut Tick) -> u64 {
+        let (snapshot, graph, index) = (view.snapshot, &view.graph, &view.index);
+        let backend = backend_of(view, cause);
         let Some(queue) = graph.queues.get(queue) else { return 0 };
         let awaited = row_behind(index, queue);
         // What a session holds outlives its transactions.
@@ -228,7 +211,7 @@ impl Counter {
         if let Some(open) = self.open.get_mut(&identity) {
             open.look = looks;
             if open.state != state {
-                (open.state, open.key) = (state, Arc::new(key(scene, cause, queue)));
+                (open.state, open.key) = (state, Arc::new(key(view, cause, queue)));
             }
             return open.number;
         }
@@ -238,7 +221,7 @@ impl Counter {
         let earliest = self.last.unwrap_or(now);
         let waited = queue.waiters.iter().filter_map(|waiter| waiter.wait_start).min();
         let begin = waited.map_or(now, |waited| waited.clamp(earliest.min(now), now));
-        let key = Arc::new(key(scene, cause, queue));
+        let key = Arc::new(key(view, cause, queue));
         tick.begun.push(Begun {
             episode: number,
             pid: if let Cause::Root(party) = cause { party.pid() } else { 0 },
@@ -266,7 +249,13 @@ impl Counter {
     }
 
     /// Puts the sums of all episodes into the tick, and closes those that are over.
-    fn tell(&mut self, scene: Scene<'_>, seconds: f64, sums: &FxHashMap<u64, Sum>, tick: &mut Tick) {
+    fn tell(
+        &mut self,
+        (view, deadlocks): (SnapshotView<'_>, &Deadlocks),
+        seconds: f64,
+        sums: &FxHashMap<u64, Sum>,
+        tick: &mut Tick,
+    ) {
         let looks = self.looks;
         for (identity, open) in &mut self.open {
             let pid = if let Cause::Root(Party::Backend(pid)) = identity.cause { pid } else { 0 };
@@ -281,10 +270,10 @@ impl Counter {
                 tick.costs.push(Cost { episode: open.number, key, sums: sum.sums(seconds) });
             }
             if looks - open.look == 1 {
-                open.left = left(scene, identity);
+                open.left = left(view, identity);
             }
             if looks - open.look > GAP {
-                let (ending, note) = ending(scene, &self.acted, identity, open);
+                let (ending, note) = ending((view, deadlocks), &self.acted, identity, open);
                 tick.ended.push(Ended { episode: open.number, ending, note });
             }
         }
@@ -296,7 +285,7 @@ impl Counter {
         if self.acted.is_empty() {
             return;
         }
-        let live: FxHashSet<BackendId> = scene.snapshot.backends.rows.iter().map(Backend::id).collect();
+        let live: FxHashSet<BackendId> = view.snapshot.backends.rows.iter().map(Backend::id).collect();
         let open = &self.open;
         self.acted.retain(|(session, _)| {
             live.contains(session) || open.keys().any(|identity| is_of(identity, *session))
@@ -310,7 +299,12 @@ fn is_of(identity: &Identity, session: BackendId) -> bool {
 }
 
 /// How an episode ended, and in a harmless line what was done to it or seen of it.
-fn ending(scene: Scene<'_>, acted: &[(BackendId, Text)], identity: &Identity, open: &Open) -> (Ending, Text) {
+fn ending(
+    (_view, deadlocks): (SnapshotView<'_>, &Deadlocks),
+    acted: &[(BackendId, Text)],
+    identity: &Identity,
+    open: &Open,
+) -> (Ending, Text) {
     if let Some((_, words)) = acted.iter().rev().find(|(session, _)| is_of(identity, *session)) {
         return (Ending::Action, Text::clone(words));
     }
@@ -319,7 +313,7 @@ fn ending(scene: Scene<'_>, acted: &[(BackendId, Text)], identity: &Identity, op
     if let Some((note, _)) = open.note.as_ref().filter(|(_, acted)| is_its_end(*acted)) {
         return (Ending::Action, Text::clone(note));
     }
-    let broken = scene.deadlocks.broken.iter().filter(|broken| broken.at >= open.begin);
+    let broken = deadlocks.broken.iter().filter(|broken| broken.at >= open.begin);
     let is_part = |parties: &[Party]| match identity.cause {
         Cause::Circle => true,
         Cause::Root(party) => parties.contains(&party),
@@ -333,10 +327,10 @@ fn ending(scene: Scene<'_>, acted: &[(BackendId, Text)], identity: &Identity, op
 }
 
 /// What is to be seen of somebody who blocks nobody any more; empty where that is nothing.
-fn left(scene: Scene<'_>, identity: &Identity) -> Text {
+fn left(view: SnapshotView<'_>, identity: &Identity) -> Text {
     let words = match identity.cause {
         Cause::Root(Party::Backend(pid)) => {
-            let backend = scene.index.backend(scene.snapshot, pid);
+            let backend = view.index.backend(view.snapshot, pid);
             match backend.filter(|backend| backend.backend_start == identity.backend_start) {
                 None => GONE,
                 // A lock of the session's, which no transaction gives back.
@@ -347,7 +341,7 @@ fn left(scene: Scene<'_>, identity: &Identity) -> Text {
                 Some(backend) => end_of_transaction(backend),
             }
         }
-        Cause::Root(Party::Prepared(xact)) if scene.index.prepared(scene.snapshot, xact).is_none() => {
+        Cause::Root(Party::Prepared(xact)) if view.index.prepared(view.snapshot, xact).is_none() => {
             "it was committed or rolled back"
         }
         _ => "",

@@ -23,7 +23,7 @@ use strum::{IntoStaticStr, VariantArray};
 
 pub use before::Before;
 pub use by::{Group, Row, Span};
-pub use counter::{Counter, Scene};
+pub use counter::Counter;
 pub(crate) use table::{EPISODES, KEYS, MINUTES};
 pub use table::{KeyCost, Table, Trail};
 pub use tick::{Begun, Cost, Ended, Ran, Tick};

@@ -3,6 +3,8 @@
 mod endings;
 mod errors;
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
@@ -10,9 +12,9 @@ use super::*;
 use crate::model::backend::{BackendId, State};
 use crate::model::finding::Deadlocks;
 use crate::model::lock::LockMode;
-use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
+use crate::model::view::View;
 use crate::model::wait_graph::{Input, WaitGraph};
 use crate::sample::{Builder, advisory, at, relation};
 
@@ -37,10 +39,14 @@ impl Looks {
         });
         let index = SnapshotIndex::of(snapshot, &graph);
         self.deadlocks.look(snapshot, &graph, &index);
-        let names = LockNames::default();
-        let scene =
-            Scene { snapshot, graph: &graph, index: &index, names: &names, deadlocks: &self.deadlocks };
-        if let Some(tick) = self.counter.look(scene) {
+        let graph = Arc::new(graph);
+        let view = View {
+            snapshot: Some(Arc::new(snapshot.clone())),
+            graph: Arc::clone(&graph),
+            index: Arc::new(index),
+            ..View::default()
+        };
+        if let Some(tick) = self.counter.look(view.with_snapshot().unwrap(), &self.deadlocks) {
             self.blame.look(tick, &graph);
         }
         &self.blame

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::adapter_leader::leaderless;
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState, State, TermState};
 use crate::model::{Text, adapter};
@@ -11,17 +11,16 @@ use crate::text;
 
 /// One finding for each installation that has lost jobs, one for each that nobody serves or that is behind, one for each that is not read,
 /// or not whole; and one for each lease that is held for long and never ends by itself.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let installations = look.scene.snapshot.adapters.iter();
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let installations = look.snapshot.adapters.iter();
     let each = installations.enumerate().flat_map(|(place, rows)| {
         let lost: Vec<&JobRow> = look
-            .scene
             .adapters
             .rows
             .iter()
             .filter(|row| row.place == place && row.judged.state.is_lost())
             .collect();
-        let queues = look.scene.adapters.queues.iter().filter(|row| row.place == place);
+        let queues = look.adapters.queues.iter().filter(|row| row.place == place);
         [
             lost_jobs(look, place, rows, &lost),
             unserved(look, rows, queues.clone()),
@@ -36,7 +35,12 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 }
 
 /// `Solid Queue: 3 jobs are lost (heartbeat): InvoiceJob among them; as failed …`
-fn lost_jobs(look: &Look<'_>, place: usize, rows: &InstallationRows, lost: &[&JobRow]) -> Option<Finding> {
+fn lost_jobs(
+    look: &CheckInput<'_>,
+    place: usize,
+    rows: &InstallationRows,
+    lost: &[&JobRow],
+) -> Option<Finding> {
     let first = lost.first()?;
     let source = name(rows);
     let job = job_name(first);
@@ -59,11 +63,11 @@ fn lost_jobs(look: &Look<'_>, place: usize, rows: &InstallationRows, lost: &[&Jo
 
 /// `Solid Queue: 1,204 jobs are due and no worker lives, the oldest for 12m4s (queue billing)`
 fn unserved<'a>(
-    look: &Look<'_>,
+    look: &CheckInput<'_>,
     rows: &InstallationRows,
     queues: impl Iterator<Item = &'a QueueRow>,
 ) -> Option<Finding> {
-    let (now, overdue) = (look.scene.snapshot.taken_at, look.scene.thresholds.task_overdue);
+    let (now, overdue) = (look.snapshot.taken_at, look.thresholds.task_overdue);
     let age = |row: &QueueRow| row.oldest_at.map(|oldest| (now - oldest).as_seconds_f64());
     let unserved: Vec<&QueueRow> = queues.filter(|row| row.state == QueueState::Unserved).collect();
     let worst = unserved.iter().filter(|row| age(row).is_some_and(|age| age > overdue));
@@ -81,11 +85,11 @@ fn unserved<'a>(
 
 /// `GoodJob: 30 jobs are due, the oldest for 32m05s`: where nothing says that nobody serves it, it is behind all the same.
 fn overdue<'a>(
-    look: &Look<'_>,
+    look: &CheckInput<'_>,
     rows: &InstallationRows,
     queues: impl Iterator<Item = &'a QueueRow>,
 ) -> Option<Finding> {
-    let limit = look.scene.thresholds.queue_pending;
+    let limit = look.thresholds.queue_pending;
     let is_late = |row: &&QueueRow| row.state == QueueState::Overdue && look.is_older(row.oldest_at, limit);
     let late: Vec<&QueueRow> = queues.filter(is_late).collect();
     let worst = late.iter().min_by_key(|row| row.oldest_at)?;
@@ -114,13 +118,12 @@ fn of_queue(check: &'static str, worst: &QueueRow, what: &str) -> Finding {
 }
 
 /// `Liquibase: lease changelog 1 is held by ci-runner-5 for 3h00m, and never ends by itself`
-fn endless(look: &Look<'_>) -> Vec<Finding> {
-    let scene = look.scene;
-    let held = scene.adapters.leases.iter().filter(|row| row.state == TermState::Held && row.left.is_none());
+fn endless(look: &CheckInput<'_>) -> Vec<Finding> {
+    let held = look.adapters.leases.iter().filter(|row| row.state == TermState::Held && row.left.is_none());
     let found = held.filter_map(|row| {
         let (place, at) = row.place;
-        let lease = scene.snapshot.adapters.get(place)?.leases.section.rows.get(at)?;
-        let since = lease.acquired_at.filter(|at| look.age(*at) >= scene.thresholds.task_timeout)?;
+        let lease = look.snapshot.adapters.get(place)?.leases.section.rows.get(at)?;
+        let since = lease.acquired_at.filter(|at| look.age(*at) >= look.thresholds.task_timeout)?;
         let short = |words: &str| text::fit(&text::one_line_prefix(words, 80), 40).into_owned();
         let (source, id) = (short(&row.source), short(&lease.id));
         let owner = short(lease.owner.as_deref().unwrap_or("nobody knows whom"));

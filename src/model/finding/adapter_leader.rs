@@ -1,18 +1,18 @@
 //! Whether somebody leads a job system of another.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use crate::model::adapter::{InstallationRows, TermState};
 use crate::text;
 
 /// `nobody leads: its lease was over 5m ago`, where who leads has a lease.
-pub(super) fn leaderless(look: &Look<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
+pub(super) fn leaderless(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
     if !rows.installation.adapter.evidence.leads_by_lease
         || rows.leases.section.taken_at.is_none()
         || rows.leases.section.error.is_some()
     {
         return None;
     }
-    let mut leases = look.scene.adapters.leases.iter().filter(|row| row.place.0 == place);
+    let mut leases = look.adapters.leases.iter().filter(|row| row.place.0 == place);
     if leases.clone().any(|row| row.state == TermState::Held) {
         return None;
     }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use super::adapter::{job_name, name};
 use super::adapter_leader::leaderless;
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::Timestamp;
 use crate::model::adapter::{InstallationRows, JobRow, Part, Proof, State};
 use crate::text;
 
 /// For each installation one finding of each kind at most, and one for each job that keeps others waiting.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let installations = look.scene.snapshot.adapters.iter().enumerate();
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let installations = look.snapshot.adapters.iter().enumerate();
     let each = installations.flat_map(|(place, rows)| {
-        let its: Vec<&JobRow> = look.scene.adapters.rows.iter().filter(|row| row.place == place).collect();
+        let its: Vec<&JobRow> = look.adapters.rows.iter().filter(|row| row.place == place).collect();
         let mut found = keys(rows, &its);
         found.extend(stuck(rows, &its));
         found.extend(over(look, rows, &its));
@@ -68,10 +68,10 @@ fn stuck(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
 }
 
 /// `Solid Queue: 3 jobs are blocked by what was over 12m4s ago, Mail among them (key orders/7)`
-fn over(look: &Look<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
+fn over(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
     let age = |row: &JobRow| age(look, row.judged.since);
     // Its system frees it by then: this is no news before.
-    let limit = |row: &JobRow| row.job.limit.unwrap_or(look.scene.thresholds.task_overdue);
+    let limit = |row: &JobRow| row.job.limit.unwrap_or(look.thresholds.task_overdue);
     let is_over = |row: &&&JobRow| {
         row.judged.state == State::Blocked
             && row.judged.proof == Proof::Lease
@@ -96,12 +96,17 @@ fn over(look: &Look<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Option<Fin
 }
 
 /// `Solid Queue: 3 scheduled jobs have been due for up to 12m4s, and nothing puts them into their queues`
-fn not_made_due(look: &Look<'_>, place: usize, rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
+fn not_made_due(
+    look: &CheckInput<'_>,
+    place: usize,
+    rows: &InstallationRows,
+    its: &[&JobRow],
+) -> Option<Finding> {
     // What was read a while ago may have been put there since.
     let read_at = rows.jobs.get(&Part::Scheduled)?.section.taken_at?;
     let late = |row: &JobRow| row.job.due_at.map(|due| (read_at - due).as_seconds_f64());
     let is_late = |row: &&&JobRow| {
-        row.part == Part::Scheduled && late(row).is_some_and(|late| late > look.scene.thresholds.task_overdue)
+        row.part == Part::Scheduled && late(row).is_some_and(|late| late > look.thresholds.task_overdue)
     };
     let all: Vec<&&JobRow> = its.iter().filter(is_late).collect();
     let first = all.iter().min_by_key(|row| row.job.due_at)?;
@@ -127,6 +132,6 @@ fn comes_back(row: &JobRow) -> String {
     row.comes_back.as_ref().map(|back| format!("comes back: {back}")).unwrap_or_default()
 }
 
-fn age(look: &Look<'_>, since: Option<Timestamp>) -> Option<f64> {
-    Some((look.scene.snapshot.taken_at - since?).as_seconds_f64())
+fn age(look: &CheckInput<'_>, since: Option<Timestamp>) -> Option<f64> {
+    Some((look.snapshot.taken_at - since?).as_seconds_f64())
 }

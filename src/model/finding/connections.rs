@@ -1,6 +1,6 @@
 //! Connections near the limit.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::text::count;
 
@@ -8,10 +8,10 @@ use crate::text::count;
 const RESERVED: u32 = 3;
 
 /// A warning from the threshold on; critical when only the reserved connections are left.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let Some(server) = look.scene.snapshot.server() else { return Vec::new() };
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let Some(server) = look.snapshot.server() else { return Vec::new() };
     let (used, max) = (server.connections, server.max_connections);
-    if max == 0 || f64::from(used) < f64::from(max) * look.scene.thresholds.connections {
+    if max == 0 || f64::from(used) < f64::from(max) * look.thresholds.connections {
         return Vec::new();
     }
     let severity = if used.saturating_add(RESERVED) >= max { Severity::Critical } else { Severity::Warning };

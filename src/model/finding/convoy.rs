@@ -1,6 +1,6 @@
 //! Many behind one request that waits itself.
 
-use super::look::{Look, party_text};
+use super::check_input::{CheckInput, party_text};
 use super::{Finding, LIMIT, Severity, root_blocker};
 use crate::model::backend::State;
 use crate::model::held_up::held_up;
@@ -11,10 +11,10 @@ const CHECK: &str = "convoy";
 
 /// A request that conflicts with requests behind it which the holders themselves would let pass: were it not in
 /// line, they would not wait. An `ALTER TABLE` behind a long query does this to every reader of the table.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let least = look.scene.thresholds.convoy.max(1);
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let least = look.thresholds.convoy.max(1);
     let mut convoys: Vec<(u32, &Queue, &Waiter)> = Vec::new();
-    for queue in &look.scene.graph.queues {
+    for queue in &look.graph.queues {
         if queue.waiters.len() > least as usize {
             let found = held_up(queue).into_iter().filter(|(_, behind)| *behind >= least);
             convoys
@@ -46,8 +46,8 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 
 /// Where somebody works and is in the way of little but a request that holds up many, that request is the one to end: it frees them
 /// all, and the work goes on. The root's finding steps back behind it, and what made it bad is the convoy's.
-pub(super) fn before_active_roots(findings: &mut [Finding], look: &Look<'_>) {
-    let graph = look.scene.graph;
+pub(super) fn before_active_roots(findings: &mut [Finding], look: &CheckInput<'_>) {
+    let graph = &look.graph;
     let works =
         |party: Party| look.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
     for at in 0..findings.len() {
@@ -78,13 +78,13 @@ pub(super) fn before_active_roots(findings: &mut [Finding], look: &Look<'_>) {
 }
 
 /// How many go on when what a request waits in is cancelled.
-pub(super) fn freed(look: &Look<'_>, party: Party) -> usize {
-    look.scene.graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count()
+pub(super) fn freed(look: &CheckInput<'_>, party: Party) -> usize {
+    look.graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count()
 }
 
 /// `cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE …`: of two remedies somebody has to choose one.
-pub(super) fn choice(look: &Look<'_>, party: Party, freed: usize) -> String {
-    let graph = look.scene.graph;
+pub(super) fn choice(look: &CheckInput<'_>, party: Party, freed: usize) -> String {
+    let graph = &look.graph;
     let root = graph.roots_above(party).first().copied();
     let root = root.and_then(|root| graph.roots.iter().find(|one| one.party == root));
     let choice = root.map(|root| {

@@ -1,12 +1,12 @@
 //! Groups that wait for each other.
 
-use super::look::{Look, parties_text};
+use super::check_input::{CheckInput, parties_text};
 use super::{Finding, LIMIT, Severity};
 use crate::model::words;
 
 /// A cycle of the wait graph: a deadlock that the server has not broken yet (it looks after `deadlock_timeout`).
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let cycles = &look.scene.graph.cycles;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let cycles = &look.graph.cycles;
     let listed = cycles.iter().take(LIMIT).filter_map(|cycle| {
         let parties = parties_text(cycle);
         let subject = look.subject(*cycle.first()?);

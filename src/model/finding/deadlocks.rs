@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::look::{Look, parties_text, party_text};
+use super::check_input::{CheckInput, parties_text, party_text};
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
@@ -166,8 +166,8 @@ impl Deadlocks {
 
 /// Names the parties when their cycle was in one of the snapshots before; a deadlock that came and went between two
 /// snapshots leaves only its count.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let broken = &look.scene.deadlocks.broken;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let broken = &look.deadlocks.broken;
     let Some(first) = broken.first() else { return Vec::new() };
     let rise: u64 = broken.iter().map(|broken| broken.rise).sum();
     let deadlocks = if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };

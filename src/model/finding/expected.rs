@@ -1,6 +1,6 @@
 //! Blockers that the config expects.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity};
 use crate::model::Timestamp;
 use crate::model::expected::{Blocker, ExpectedBlocker};
@@ -8,7 +8,7 @@ use crate::model::lock::{LockTag, Prepared};
 use crate::model::wait_graph::{Party, Queue};
 use crate::model::words;
 
-impl<'a> Look<'a> {
+impl<'a> CheckInput<'a> {
     /// The entry that expects a party to hold what others wait for.
     pub(super) fn expected(
         &self,
@@ -18,7 +18,7 @@ impl<'a> Look<'a> {
     ) -> Option<&'a ExpectedBlocker> {
         let blocker = self.blocker(party, prepared, since);
         let holds = |name: &str| self.holds_only(party, name);
-        self.scene.expected.iter().find(|entry| entry.is_met(blocker, holds))
+        self.view.view.expected.iter().find(|entry| entry.is_met(blocker, holds))
     }
 
     /// The entry that expects a party to wait for a lock, with others behind it.
@@ -30,7 +30,7 @@ impl<'a> Look<'a> {
     ) -> Option<&'a ExpectedBlocker> {
         let blocker = self.blocker(party, None, since);
         let waits = |name: &str| self.is_called(tag, party, name);
-        self.scene.expected.iter().find(|entry| entry.is_met(blocker, waits))
+        self.view.view.expected.iter().find(|entry| entry.is_met(blocker, waits))
     }
 
     /// `since`: the begin of the longest wait behind it, as far as that is known.
@@ -51,7 +51,7 @@ impl<'a> Look<'a> {
     /// Whether a lock of that name is all that anybody waits for behind a holder.
     fn holds_only(&self, party: Party, name: &str) -> bool {
         let is_holder = |queue: &&Queue| queue.holders.iter().any(|holder| holder.party == party);
-        let mut held = self.scene.graph.queues.iter().filter(is_holder).peekable();
+        let mut held = self.view.view.graph.queues.iter().filter(is_holder).peekable();
         let mut awaited = |queue: &Queue| {
             queue
                 .waiters
@@ -62,7 +62,7 @@ impl<'a> Look<'a> {
     }
 
     fn is_called(&self, tag: &LockTag, party: Party, name: &str) -> bool {
-        words::is_called(self.scene.snapshot, self.scene.lock_names, tag, self.backend(party.pid()), name)
+        words::is_called(self.snapshot, &self.lock_names, tag, self.backend(party.pid()), name)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Transactions that somebody seems to have forgotten: nobody waits for them yet, but they hold their locks, and hold
 //! vacuum back.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::wait_graph::Party;
 use crate::text;
@@ -9,7 +9,7 @@ use crate::text;
 const CHECK: &str = "forgotten_transaction";
 
 /// The oldest of each kind is named, the others are counted. Those that block somebody have findings of their own.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     prepared(look).into_iter().chain(idle(look)).collect()
 }
 
@@ -17,14 +17,13 @@ fn others(count: usize) -> String {
     if count > 1 { format!(", and {} more", count - 1) } else { String::new() }
 }
 
-fn prepared(look: &Look<'_>) -> Option<Finding> {
-    let scene = look.scene;
-    let limit = scene.thresholds.idle_in_transaction;
-    let blocks = scene.graph.roots.iter().any(|root| matches!(root.party, Party::Prepared(_)));
-    if blocks || scene.snapshot.prepared.error.is_some() {
+fn prepared(look: &CheckInput<'_>) -> Option<Finding> {
+    let limit = look.thresholds.idle_in_transaction;
+    let blocks = look.graph.roots.iter().any(|root| matches!(root.party, Party::Prepared(_)));
+    if blocks || look.snapshot.prepared.error.is_some() {
         return None;
     }
-    let rows = scene.snapshot.prepared.rows.iter();
+    let rows = look.snapshot.prepared.rows.iter();
     let old: Vec<_> = rows.filter(|row| look.is_older(row.prepared, limit)).collect();
     let oldest = old.iter().min_by_key(|row| row.prepared)?;
     let age = look.age_text(oldest.prepared);
@@ -37,14 +36,13 @@ fn prepared(look: &Look<'_>) -> Option<Finding> {
     Some(Finding { since: oldest.prepared, ..finding })
 }
 
-fn idle(look: &Look<'_>) -> Option<Finding> {
-    let scene = look.scene;
-    let limit = scene.thresholds.idle_in_transaction;
-    if scene.snapshot.backends.error.is_some() {
+fn idle(look: &CheckInput<'_>) -> Option<Finding> {
+    let limit = look.thresholds.idle_in_transaction;
+    if look.snapshot.backends.error.is_some() {
         return None;
     }
-    let blocks = |pid: i32| scene.graph.roots.iter().any(|root| root.party == Party::Backend(pid));
-    let rows = scene.snapshot.backends.rows.iter();
+    let blocks = |pid: i32| look.graph.roots.iter().any(|root| root.party == Party::Backend(pid));
+    let rows = look.snapshot.backends.rows.iter();
     let idle = rows.filter(|row| row.state.is_some_and(crate::model::backend::State::is_idle_in_transaction));
     let old: Vec<_> =
         idle.filter(|row| look.is_older(row.state_change, limit) && !blocks(row.group())).collect();

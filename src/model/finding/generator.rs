@@ -1,15 +1,15 @@
 //! Id generators that are ahead of the server's clock: it was put back, or the table is from a server whose clock is ahead.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::id_generator;
 use crate::text;
 
 /// One finding for each generator that is ahead by more than `[thresholds] id_ahead`.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let limit = look.scene.thresholds.id_ahead;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let limit = look.thresholds.id_ahead;
     let ahead = || {
-        id_generator::rows(look.scene.snapshot)
+        id_generator::rows(look.snapshot)
             .filter_map(move |row| Some((row, row.ahead.filter(|seconds| *seconds > limit)?)))
     };
     let finding = |(row, seconds): (id_generator::GeneratorRow<'_>, f64)| {

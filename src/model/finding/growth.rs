@@ -1,6 +1,6 @@
 //! Logs of locktop's schema that nobody purges.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::growth::Growth;
 use crate::text;
@@ -11,8 +11,8 @@ const OLD: u64 = 10_000;
 const LARGE: u64 = 1_000_000;
 
 /// One for each log that has outgrown its retention, or has none and is large.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let snapshot = look.scene.snapshot;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let snapshot = look.snapshot;
     let tasks = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
     let logs = tasks.filter_map(|set| Some((set.tables.executions.as_deref()?, set.tables.growth)));
     let queues = snapshot.systems.counts.iter().filter(|table| table.source.own_keys);

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
@@ -17,8 +17,8 @@ const CHECK: &str = "idle_session_lock";
 /// A backend that is idle outside a transaction holds advisory locks by its session alone. It has held them since
 /// before it became idle, so its idle time is a lower bound. Workers that elect a leader do this for days: it is
 /// worth knowing, no more. A backend that blocks somebody is a root, and not told twice.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let snapshot = look.scene.snapshot;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let snapshot = look.snapshot;
     // State and locks must be of one moment.
     if snapshot.backends.error.is_some() || snapshot.locks.error.is_some() {
         return Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     if idle.is_empty() {
         return Vec::new();
     }
-    let told: FxHashSet<LockTag> = look.scene.tasks.rows.iter().filter_map(task_lock).collect();
+    let told: FxHashSet<LockTag> = look.tasks.rows.iter().filter_map(task_lock).collect();
     for lock in
         snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
     {
@@ -65,7 +65,7 @@ struct Holder<'a> {
 }
 
 impl Holder<'_> {
-    fn finding(self, look: &Look<'_>) -> Option<Finding> {
+    fn finding(self, look: &CheckInput<'_>) -> Option<Finding> {
         let pid = self.backend.pid;
         let age = look.age_text(Some(self.since));
         let target = look.target(&self.first?.tag, Some(pid));
@@ -79,15 +79,14 @@ impl Holder<'_> {
 }
 
 /// Sessions that are idle beyond the threshold and no roots.
-fn idle<'a>(look: &Look<'a>) -> FxHashMap<i32, Holder<'a>> {
-    let scene = look.scene;
+fn idle<'a>(look: &CheckInput<'a>) -> FxHashMap<i32, Holder<'a>> {
     let holder = |backend: &'a Backend| {
         let since = backend.state_change.filter(|_| backend.state == Some(State::Idle))?;
-        let long = look.age(since) >= scene.thresholds.idle_lock;
+        let long = look.age(since) >= look.thresholds.idle_lock;
         long.then_some((backend.pid, Holder { backend, since, first: None, locks: 0 }))
     };
-    let mut idle: FxHashMap<_, _> = scene.snapshot.backends.rows.iter().filter_map(holder).collect();
-    for root in &scene.graph.roots {
+    let mut idle: FxHashMap<_, _> = look.snapshot.backends.rows.iter().filter_map(holder).collect();
+    for root in &look.graph.roots {
         if let Party::Backend(pid) = root.party {
             idle.remove(&pid);
         }

@@ -1,6 +1,6 @@
 //! Leases that ended and were not given back, and those that do not end when they should.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::lease::{LeaseRow, LeaseState};
 use crate::text;
@@ -12,8 +12,8 @@ const SLACK: f64 = 2.0;
 const SINGLY: usize = 3;
 
 /// One finding for each expired lease while they are few; and one for each lease that several owners have.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let board = look.scene.leases;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let board = &look.leases;
     let expired = || board.rows.iter().filter(|row| row.state == LeaseState::Expired);
     let count = board.counts.of(LeaseState::Expired) as usize;
     let mut findings = if count <= SINGLY {
@@ -26,7 +26,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 }
 
 /// `lease 7 of node1 expired 41s ago and was not given back`
-fn one(look: &Look<'_>, row: &LeaseRow) -> Finding {
+fn one(look: &CheckInput<'_>, row: &LeaseRow) -> Finding {
     let (name, owner) = (text::one_line(&row.name), words(row));
     let age = look.age_text(row.expires_at);
     let waiting = match row.waiting {
@@ -37,7 +37,7 @@ fn one(look: &Look<'_>, row: &LeaseRow) -> Finding {
     new(row, &summary).short(format!("lease {name} of {owner} expired{age} ago{waiting}"))
 }
 
-fn many<'a>(look: &Look<'_>, rows: impl Iterator<Item = &'a LeaseRow>, count: usize) -> Vec<Finding> {
+fn many<'a>(look: &CheckInput<'_>, rows: impl Iterator<Item = &'a LeaseRow>, count: usize) -> Vec<Finding> {
     let first = rows.min_by_key(|row| (row.expires_at.is_none(), row.expires_at));
     let finding = |row: &LeaseRow| {
         let (name, owner) = (text::one_line(&row.name), words(row));
@@ -52,13 +52,13 @@ fn many<'a>(look: &Look<'_>, rows: impl Iterator<Item = &'a LeaseRow>, count: us
 }
 
 /// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s allows: the clock was set back`, of the one that has the longest to go.
-fn ahead(look: &Look<'_>) -> Option<Finding> {
-    let now = look.scene.snapshot.taken_at;
+fn ahead(look: &CheckInput<'_>) -> Option<Finding> {
+    let now = look.snapshot.taken_at;
     let left = |row: &LeaseRow| row.expires_at.map_or(0.0, |end| (end - now).as_seconds_f64());
     let is_beyond = |row: &&LeaseRow| {
         row.state == LeaseState::Held && row.term.is_some_and(|term| left(row) > term + SLACK)
     };
-    let rows: Vec<_> = look.scene.leases.rows.iter().filter(is_beyond).collect();
+    let rows: Vec<_> = look.leases.rows.iter().filter(is_beyond).collect();
     let row = rows.iter().max_by(|one, other| left(one).total_cmp(&left(other)))?;
     let (name, owner) = (text::one_line(&row.name), words(row));
     let (ends, term) = (text::duration(left(row)), text::duration(row.term.unwrap_or_default()));

@@ -1,6 +1,6 @@
 //! Rate limits that let nobody through at the moment: as they should, and worth knowing.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::rate_limit::{self, LimitRow, LimitState};
 use crate::text;
@@ -9,9 +9,9 @@ use crate::text;
 const SINGLY: usize = 2;
 
 /// One for each while they are few.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let full: Vec<LimitRow<'_>> =
-        rate_limit::rows(look.scene.snapshot).filter(|row| row.state == LimitState::Full).collect();
+        rate_limit::rows(look.snapshot).filter(|row| row.state == LimitState::Full).collect();
     let finding = |row: &LimitRow<'_>, summary: String| {
         let finding = Finding::new("rate_limit", Severity::Info, summary, Subject::Limit(row.id));
         Finding { since: row.limit.window_start, ..finding }

@@ -1,11 +1,12 @@
 //! Small checks over a snapshot: what is wrong, how bad, and which key helps.
 //!
-//! Each check is a function in a file of its own that looks at a [`Scene`] and returns what it found. None reads
+//! Each check is a function in a file of its own that looks at a [`CheckInput`] and returns what it found. None reads
 //! more than once over the locks, and none says more than a hundred things at a time.
 
 mod adapter;
 mod adapter_leader;
 mod adapter_stuck;
+mod check_input;
 mod connections;
 mod convoy;
 mod cycle;
@@ -18,7 +19,6 @@ mod idle_lock;
 mod lease;
 mod limit;
 pub mod lock_name_query;
-mod look;
 mod new_roots;
 mod pile_up;
 mod prepared;
@@ -43,19 +43,15 @@ use super::expected::ExpectedBlocker;
 use super::id_generator::GeneratorId;
 use super::lease::LeaseId;
 use super::lock::LockTag;
-use super::lock_name::LockNames;
 use super::rate_limit::LimitId;
-use super::snapshot::Snapshot;
-use super::snapshot_index::SnapshotIndex;
 use super::systems::TextId;
-use super::task::{Board, TaskId};
-use super::thresholds::Thresholds;
-use super::wait_graph::{Party, WaitGraph};
+use super::task::TaskId;
+use super::wait_graph::Party;
 use super::work_queue::ItemId;
 use super::{Text, Timestamp};
+pub use check_input::CheckInput;
+pub(crate) use check_input::parties_text;
 pub use deadlocks::Deadlocks;
-use look::Look;
-pub(crate) use look::parties_text;
 pub use new_roots::NewRoots;
 
 /// How much a finding or an event matters.
@@ -130,40 +126,11 @@ pub struct Finding {
     pub details: Vec<Text>,
 }
 
-/// What the checks look at.
-#[derive(Debug, Clone, Copy)]
-pub struct Scene<'a> {
-    /// The poll that is looked at.
-    pub snapshot: &'a Snapshot,
-    /// Who waits for whom in it.
-    pub graph: &'a WaitGraph,
-    /// Where a process or a party stands in the snapshot and in the graph.
-    pub index: &'a SnapshotIndex,
-    /// Its tasks with their states.
-    pub tasks: &'a Board,
-    /// Its leases with their states.
-    pub leases: &'a super::lease::Board,
-    /// The items of its work queue with their states.
-    pub queue: &'a super::work_queue::Board,
-    /// The jobs of other systems with their states.
-    pub adapters: &'a super::adapter::Board,
-    /// What is remembered of deadlocks; it has seen this snapshot.
-    pub deadlocks: &'a Deadlocks,
-    /// Since when its roots are ones; it has seen this graph.
-    pub new_roots: &'a NewRoots,
-    /// Names for advisory keys as they are known now.
-    pub lock_names: &'a LockNames,
-    /// `[thresholds]` of the config, or their defaults.
-    pub thresholds: &'a Thresholds,
-    /// Blockers that are no trouble, by what is expected at this look.
-    pub expected: &'a [ExpectedBlocker],
-}
-
 /// Findings of one check that are told apart; of the rest only the number is.
 const LIMIT: usize = 100;
 
 /// A check looks and says what it found.
-type Check = fn(&Look<'_>) -> Vec<Finding>;
+type Check = fn(&CheckInput<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
@@ -195,12 +162,11 @@ const CHECKS: &[(Check, bool)] = &[
 
 /// All findings, worst first: by severity, then by how many wait behind it, then the longest. Locks that are not of
 /// this moment are none to speak of: that they are old is a finding of its own.
-pub fn find(scene: Scene<'_>) -> Vec<Finding> {
-    let look = Look::new(scene);
-    let has_locks = scene.snapshot.locks.error.is_none();
+pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
+    let has_locks = look.snapshot.locks.error.is_none();
     let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
-    let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(&look)).collect();
-    convoy::before_active_roots(&mut findings, &look);
+    let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(look)).collect();
+    convoy::before_active_roots(&mut findings, look);
     findings.sort_by(|a, b| {
         let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
         // An earlier start is longer; one that is not known is shorter than any.

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::backend::{Backend, State};
 use crate::text::count;
 
 /// Waits for an `LWLock`, for input and output, and for a synchronous standby: `pg_locks` shows none of them.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut waits: BTreeMap<(&str, &str), u32> = BTreeMap::new();
-    for event in look.scene.snapshot.backends.rows.iter().filter_map(event) {
+    for event in look.snapshot.backends.rows.iter().filter_map(event) {
         *waits.entry(event).or_default() += 1;
     }
-    waits.retain(|_, number| *number >= look.scene.thresholds.pile_up.max(1));
+    waits.retain(|_, number| *number >= look.thresholds.pile_up.max(1));
     let finding = |((kind, event), number): ((&str, &str), u32)| {
         let number_text = count(number.into());
         let summary = if event == "SyncRep" {

@@ -1,6 +1,6 @@
 //! A prepared transaction that blocks: it has no process, and waits for somebody to end it by name.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::lock::Prepared;
 use crate::model::wait_graph::Party;
@@ -10,8 +10,8 @@ use crate::text;
 const GID: usize = 24;
 
 /// Critical when it blocks too many, or is older than a transaction may be idle.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let graph = look.scene.graph;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let graph = &look.graph;
     let roots = || {
         graph.roots.iter().filter_map(|root| match root.party {
             Party::Prepared(vxid) => Some((root, vxid)),
@@ -21,11 +21,11 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     if roots().next().is_none() {
         return Vec::new();
     }
-    let thresholds = look.scene.thresholds;
+    let thresholds = look.thresholds;
     let mut findings: Vec<_> = roots()
         .take(LIMIT)
         .map(|(root, vxid)| {
-            let row = look.scene.index.prepared(look.scene.snapshot, vxid);
+            let row = look.index.prepared(look.snapshot, vxid);
             let since = row.and_then(|row| row.prepared);
             let old = look.is_older(since, thresholds.idle_in_transaction);
             let severity = if old || root.blocked >= thresholds.blocked {

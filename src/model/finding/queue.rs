@@ -1,6 +1,6 @@
 //! The work queue: items whose worker is gone, and items that nobody takes.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::work_queue::{ItemRow, ItemState};
 use crate::text;
@@ -9,13 +9,13 @@ use crate::text;
 const SINGLY: usize = 3;
 
 /// One finding for each lost item while they are few, and one when the oldest pending item is too old.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let lost: Vec<&ItemRow> = look.scene.queue.of_state(ItemState::Lost).collect();
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let lost: Vec<&ItemRow> = look.queue.of_state(ItemState::Lost).collect();
     let mut findings: Vec<Finding> = match lost.as_slice() {
         few if few.len() <= SINGLY => few.iter().map(|row| one(look, row)).collect(),
         many => some(look, many).into_iter().collect(),
     };
-    let doubtful: Vec<&ItemRow> = look.scene.queue.rows.iter().filter(|row| is_doubtful(look, row)).collect();
+    let doubtful: Vec<&ItemRow> = look.queue.rows.iter().filter(|row| is_doubtful(look, row)).collect();
     findings.extend(doubtful.iter().take(LIMIT).map(|row| self::doubtful(look, row)));
     findings.extend(Finding::more("lost_item", doubtful.len().saturating_sub(LIMIT)));
     findings.extend(waiting(look));
@@ -23,8 +23,8 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 }
 
 /// Perhaps lost; or worked on past its limit by the table, and nothing more certain can be said of it.
-fn is_doubtful(look: &Look<'_>, row: &ItemRow) -> bool {
-    let is_over = || row.run(look.scene.snapshot).is_some_and(|run| run > row.limit);
+fn is_doubtful(look: &CheckInput<'_>, row: &ItemRow) -> bool {
+    let is_over = || row.run(look.snapshot).is_some_and(|run| run > row.limit);
     match row.state {
         ItemState::MaybeLost | ItemState::MaybeSlow => true,
         ItemState::Settling | ItemState::Unknown => is_over(),
@@ -33,10 +33,9 @@ fn is_doubtful(look: &Look<'_>, row: &ItemRow) -> bool {
 }
 
 /// `queue item 7 says processing for 50m, nobody holds its key`
-fn doubtful(look: &Look<'_>, row: &ItemRow) -> Finding {
+fn doubtful(look: &CheckInput<'_>, row: &ItemRow) -> Finding {
     let (name, worker, _) = words(look, row);
-    let run =
-        row.run(look.scene.snapshot).map_or_else(String::new, |run| format!(" for {}", text::duration(run)));
+    let run = row.run(look.snapshot).map_or_else(String::new, |run| format!(" for {}", text::duration(run)));
     let why = match (row.state, row.pid) {
         (ItemState::MaybeLost | ItemState::Settling, _) => "nobody holds its key".to_owned(),
         (ItemState::MaybeSlow, Some(pid)) => format!("{pid} holds its key, and nothing ties it to {worker}"),
@@ -49,13 +48,13 @@ fn doubtful(look: &Look<'_>, row: &ItemRow) -> Finding {
 }
 
 /// `queue item 7 (send mail) lost, worker-3 gone 4m10s`: since its last sign of life.
-fn one(look: &Look<'_>, row: &ItemRow) -> Finding {
+fn one(look: &CheckInput<'_>, row: &ItemRow) -> Finding {
     let (name, worker, age) = words(look, row);
     finding(look, row, &format!("queue {name} lost, {worker} gone{age}"))
 }
 
-fn some(look: &Look<'_>, rows: &[&ItemRow]) -> Option<Finding> {
-    let first = rows.iter().min_by_key(|row| row.urgency(look.scene.snapshot))?;
+fn some(look: &CheckInput<'_>, rows: &[&ItemRow]) -> Option<Finding> {
+    let first = rows.iter().min_by_key(|row| row.urgency(look.snapshot))?;
     let (name, worker, age) = words(look, first);
     let number = text::count(rows.len() as u64);
     let summary =
@@ -64,8 +63,8 @@ fn some(look: &Look<'_>, rows: &[&ItemRow]) -> Option<Finding> {
 }
 
 /// The item, its worker, and for how long that has given no sign of life.
-fn words(look: &Look<'_>, row: &ItemRow) -> (String, String, String) {
-    let snapshot = look.scene.snapshot;
+fn words(look: &CheckInput<'_>, row: &ItemRow) -> (String, String, String) {
+    let snapshot = look.snapshot;
     let item = row.item(snapshot);
     let worker = item.and_then(|item| item.worker.as_deref()).unwrap_or("its session");
     let name = row.name(snapshot);
@@ -74,18 +73,18 @@ fn words(look: &Look<'_>, row: &ItemRow) -> (String, String, String) {
     (text::fit(&name, 60).into_owned(), text::one_line_prefix(worker, 40).into_owned(), look.age_text(beat))
 }
 
-fn finding(look: &Look<'_>, row: &ItemRow, summary: &str) -> Finding {
-    let item = row.item(look.scene.snapshot);
+fn finding(look: &CheckInput<'_>, row: &ItemRow, summary: &str) -> Finding {
+    let item = row.item(look.snapshot);
     let since = item.and_then(|item| item.heartbeat_at.or(item.started_at));
     let finding = Finding::new("lost_item", Severity::Warning, summary, Subject::Item(row.id));
     Finding { since, help: Some("recover"), ..finding }
 }
 
 /// `1,204 pending, oldest 25m; 8 being worked on`
-fn waiting(look: &Look<'_>) -> Option<Finding> {
-    let depth = &look.scene.queue.depth;
+fn waiting(look: &CheckInput<'_>) -> Option<Finding> {
+    let depth = &look.queue.depth;
     let since = depth.oldest_pending_at;
-    if !look.is_older(since, look.scene.thresholds.queue_pending) {
+    if !look.is_older(since, look.thresholds.queue_pending) {
         return None;
     }
     let age = look.age_text(since);

@@ -1,6 +1,6 @@
 //! Locks in Redis that outlive their holders, or are nobody's on a majority; and servers that do not answer.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::lease::redis_id;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
@@ -12,8 +12,8 @@ const SINGLY: usize = 3;
 /// Columns for a key or an owner.
 const NAME: usize = 40;
 
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let leases = &look.scene.snapshot.systems.redis;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let leases = &look.snapshot.systems.redis;
     let leaks = leases.rows.iter().filter(|row| row.leaks()).collect();
     let split = leases.rows.iter().filter(|row| row.standing == Standing::Split).collect();
     let mut findings = several(leaks, "redis_no_expiry", "never expire", |row| {

@@ -1,12 +1,12 @@
 //! What the role may not see.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 
 /// Says which grant would show the activity of other roles (`pg_read_all_stats`; "Predefined Roles" in the
 /// documentation).
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let Some(server) = look.scene.snapshot.server().filter(|server| !server.sees_all) else {
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let Some(server) = look.snapshot.server().filter(|server| !server.sees_all) else {
         return Vec::new();
     };
     let role = server.user.replace('"', "\"\"");

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockTag, LockType};
@@ -13,8 +13,8 @@ pub(super) const CHECK: &str = "root_blocker";
 
 /// Critical when it has been idle in its transaction for too long, sits idle with a session lock, or blocks too
 /// many; a warning when it is idle in a transaction or somebody has waited for too long.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let roots = &look.scene.graph.roots;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let roots = &look.graph.roots;
     let held = held(look);
     let backends = || roots.iter().filter(|root| matches!(root.party, Party::Backend(_)));
     let listed = backends().take(LIMIT).map(|root| finding(look, root, held.get(&root.party).copied()));
@@ -23,9 +23,9 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 }
 
 /// For each holder the awaited lock with the most waiters.
-fn held<'a>(look: &Look<'a>) -> FxHashMap<Party, &'a LockTag> {
+fn held<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {
     let mut held = FxHashMap::default();
-    for queue in &look.scene.graph.queues {
+    for queue in &look.view.view.graph.queues {
         let waiters = queue.waiters.len();
         for holder in &queue.holders {
             let entry = held.entry(holder.party).or_insert((waiters, &queue.tag));
@@ -38,13 +38,13 @@ fn held<'a>(look: &Look<'a>) -> FxHashMap<Party, &'a LockTag> {
 }
 
 /// What is awaited of a lock: of a transaction the row behind it, where the first waiter tells.
-fn awaited<'b>(look: &'b Look<'_>, tag: &'b LockTag) -> &'b LockTag {
-    let queue = look.scene.graph.queues.iter().find(|queue| queue.tag == *tag);
+fn awaited<'b>(look: &'b CheckInput<'_>, tag: &'b LockTag) -> &'b LockTag {
+    let queue = look.graph.queues.iter().find(|queue| queue.tag == *tag);
     let waiter = queue.and_then(|queue| queue.waiters.first());
     waiter.map_or(tag, |waiter| look.awaited(tag, waiter.pid))
 }
 
-fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
+fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     let pid = root.party.pid();
     let backend = look.backend(pid);
     let state = backend.and_then(|backend| backend.state);
@@ -63,7 +63,7 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{comma} {effect}");
     // Who got his lock a moment ago is doing what everybody waited for: nobody is to be ended for that yet.
-    let is_young = look.scene.new_roots.is_young(root.party, look.scene.snapshot.taken_at);
+    let is_young = look.new_roots.is_young(root.party, look.snapshot.taken_at);
     let severity = severity(look, root, backend);
     let severity = if is_young { severity.min(Severity::Info) } else { severity };
     let finding = Finding::new(CHECK, severity, summary, look.subject(root.party));
@@ -76,8 +76,8 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     .expected(look.expected(root.party, None, root.longest_wait))
 }
 
-fn severity(look: &Look<'_>, root: &Root, backend: Option<&Backend>) -> Severity {
-    let thresholds = look.scene.thresholds;
+fn severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Severity {
+    let thresholds = look.thresholds;
     let state = backend.and_then(|backend| backend.state);
     let idle_since = backend.and_then(|backend| backend.state_change);
     let in_transaction = state.is_some_and(State::is_idle_in_transaction);
@@ -95,7 +95,7 @@ fn severity(look: &Look<'_>, root: &Root, backend: Option<&Backend>) -> Severity
 type Words = (String, String);
 
 /// What a root does: its kind where it is no client, its state and for how long, and what it waits for itself.
-fn words(look: &Look<'_>, backend: &Backend, held: Option<&LockTag>) -> Words {
+fn words(look: &CheckInput<'_>, backend: &Backend, held: Option<&LockTag>) -> Words {
     let both = |text: String| (text.clone(), text);
     match backend.backend_type.as_deref() {
         Some("startup") => return both(" startup process (the cause is on the primary)".to_owned()),

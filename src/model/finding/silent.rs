@@ -3,7 +3,7 @@
 //! Whoever is stopped keeps its connection, and with it the lock: to the server the task runs. Workers of the schema tell every few
 //! seconds that they are at work; one that has not done so for the grace of an orphan is worth a look, though never an orphan.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::Timestamp;
 use crate::model::task::TaskState;
@@ -23,7 +23,7 @@ struct Silent<'a> {
 }
 
 /// One for each task and each item that runs on.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = tasks(look).chain(items(look)).map(|one| finding(look, &one)).collect();
     let more = Finding::more("silent_worker", findings.len().saturating_sub(LIMIT));
     findings.truncate(LIMIT);
@@ -32,13 +32,13 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 }
 
 /// The last sign of life, where it is too long ago.
-fn silent(look: &Look<'_>, beat: Option<Timestamp>) -> Option<Timestamp> {
-    beat.filter(|beat| look.age(*beat) >= look.scene.thresholds.orphan_grace)
+fn silent(look: &CheckInput<'_>, beat: Option<Timestamp>) -> Option<Timestamp> {
+    beat.filter(|beat| look.age(*beat) >= look.thresholds.orphan_grace)
 }
 
-fn tasks<'a>(look: &'a Look<'a>) -> impl Iterator<Item = Silent<'a>> {
-    let snapshot = look.scene.snapshot;
-    let running = look.scene.tasks.rows.iter().filter(|row| row.state == TaskState::Running);
+fn tasks<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
+    let snapshot = look.snapshot;
+    let running = look.tasks.rows.iter().filter(|row| row.state == TaskState::Running);
     running.filter_map(move |row| {
         let execution = row.execution(snapshot)?;
         row.set(snapshot).filter(|set| set.tables.own_keys)?;
@@ -52,9 +52,9 @@ fn tasks<'a>(look: &'a Look<'a>) -> impl Iterator<Item = Silent<'a>> {
     })
 }
 
-fn items<'a>(look: &'a Look<'a>) -> impl Iterator<Item = Silent<'a>> {
-    let snapshot = look.scene.snapshot;
-    let running = look.scene.queue.rows.iter().filter(|row| row.state == ItemState::Running);
+fn items<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
+    let snapshot = look.snapshot;
+    let running = look.queue.rows.iter().filter(|row| row.state == ItemState::Running);
     running.filter_map(move |row| {
         let item = row.item(snapshot)?;
         snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys)?;
@@ -69,7 +69,7 @@ fn items<'a>(look: &'a Look<'a>) -> impl Iterator<Item = Silent<'a>> {
 }
 
 /// `long job runs on w3, which has been silent for 5m44s: stopped or hung`
-fn finding(look: &Look<'_>, one: &Silent<'_>) -> Finding {
+fn finding(look: &CheckInput<'_>, one: &Silent<'_>) -> Finding {
     let what = text::fit(&one.what, SHORT);
     let worker = text::one_line_prefix(one.worker.unwrap_or("its worker"), SHORT * 2);
     let worker = text::fit(&worker, SHORT);

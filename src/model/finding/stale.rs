@@ -1,15 +1,15 @@
 //! A section that could not be read.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::unread::Unread;
 
 /// One finding for each section whose last attempt failed, with the age of what is shown instead.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    look.scene.snapshot.unread().into_iter().map(|unread| stale(look, unread)).collect()
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    look.snapshot.unread().into_iter().map(|unread| stale(look, unread)).collect()
 }
 
-fn stale(look: &Look<'_>, Unread { section, taken_at, error, .. }: Unread<'_>) -> Finding {
+fn stale(look: &CheckInput<'_>, Unread { section, taken_at, error, .. }: Unread<'_>) -> Finding {
     let state = match taken_at {
         Some(taken_at) => format!("{section}:{} old", look.age_text(Some(taken_at))),
         None => format!("{section}: never read"),

@@ -1,14 +1,14 @@
 //! What is locked, within a sentence.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use crate::model::lock::LockTag;
 use crate::model::words;
 
-impl Look<'_> {
+impl CheckInput<'_> {
     /// `accounts`, `"Prisma Migrate"`, `advisory 42`. `holder` is the process that holds it, which corroborates the name of
     /// an advisory lock.
     pub(super) fn target(&self, tag: &LockTag, holder: Option<i32>) -> String {
         let holder = holder.and_then(|pid| self.backend(pid));
-        words::quoted(self.scene.snapshot, self.scene.lock_names, tag, holder)
+        words::quoted(self.snapshot, &self.lock_names, tag, holder)
     }
 }

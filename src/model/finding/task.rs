@@ -1,6 +1,6 @@
 //! Scheduled tasks that need somebody.
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::unserved;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::task::{TaskRow, TaskState, evidence};
@@ -15,14 +15,15 @@ const FAILING: u32 = 3;
 
 /// One finding for each row that needs somebody, and for each overdue task while they are few. What runs in the log past its limit is
 /// never passed over, whoever holds its key: least of all when nobody does.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let board = look.scene.tasks;
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let board = &look.tasks;
     let mut findings = Vec::new();
-    let mut list = |is: &dyn Fn(&TaskRow) -> bool, check, finding: fn(&Look<'_>, &TaskRow) -> Finding| {
-        let rows = || board.rows.iter().filter(|row| is(row));
-        findings.extend(rows().take(LIMIT).map(|row| finding(look, row)));
-        findings.extend(Finding::more(check, rows().count().saturating_sub(LIMIT)));
-    };
+    let mut list =
+        |is: &dyn Fn(&TaskRow) -> bool, check, finding: fn(&CheckInput<'_>, &TaskRow) -> Finding| {
+            let rows = || board.rows.iter().filter(|row| is(row));
+            findings.extend(rows().take(LIMIT).map(|row| finding(look, row)));
+            findings.extend(Finding::more(check, rows().count().saturating_sub(LIMIT)));
+        };
     list(&|row| row.state == TaskState::Orphan, "orphan_task", orphan);
     list(&|row| matches!(row.state, TaskState::MaybeOrphan | TaskState::LeftOver), "orphan_task", doubtful);
     list(&|row| row.state == TaskState::Slow, "slow_task", slow);
@@ -46,19 +47,19 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 }
 
 /// Past its limit, and nothing more certain can be said of it.
-fn is_over(look: &Look<'_>, row: &TaskRow) -> bool {
+fn is_over(look: &CheckInput<'_>, row: &TaskRow) -> bool {
     let doubtful = matches!(row.state, TaskState::MaybeSlow | TaskState::Settling | TaskState::Unknown);
-    doubtful && row.age(look.scene.snapshot).is_some_and(|age| age > row.limit)
+    doubtful && row.age(look.snapshot).is_some_and(|age| age > row.limit)
 }
 
-fn new(look: &Look<'_>, row: &TaskRow, check: &'static str, words: &str) -> Finding {
-    let name = text::one_line(&row.name(look.scene.snapshot)).into_owned();
+fn new(look: &CheckInput<'_>, row: &TaskRow, check: &'static str, words: &str) -> Finding {
+    let name = text::one_line(&row.name(look.snapshot)).into_owned();
     Finding::new(check, Severity::Warning, format!("{name} {words}"), Subject::Task(row.task))
 }
 
 /// `报表生成任务 orphaned, worker-7 gone 41m02s`: since its last sign of life, or at least since its key is seen free.
-fn orphan(look: &Look<'_>, row: &TaskRow) -> Finding {
-    let execution = row.execution(look.scene.snapshot);
+fn orphan(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
+    let execution = row.execution(look.snapshot);
     let worker = execution.and_then(|execution| execution.worker.as_deref()).unwrap_or("its session");
     let beat = execution.and_then(|execution| execution.heartbeat_at);
     let since = beat.or(row.since);
@@ -70,8 +71,8 @@ fn orphan(look: &Look<'_>, row: &TaskRow) -> Finding {
     Finding { since, help: Some("recover"), ..finding }
 }
 
-fn slow(look: &Look<'_>, row: &TaskRow) -> Finding {
-    let snapshot = look.scene.snapshot;
+fn slow(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
+    let snapshot = look.snapshot;
     let execution = row.execution(snapshot);
     let worker = execution.and_then(|execution| execution.worker.as_deref());
     let by = worker.map_or_else(String::new, |worker| format!(" on {worker}"));
@@ -83,8 +84,8 @@ fn slow(look: &Look<'_>, row: &TaskRow) -> Finding {
 }
 
 /// `sync says running for 50m, nobody holds key 2: it may start again`
-fn doubtful(look: &Look<'_>, row: &TaskRow) -> Finding {
-    let snapshot = look.scene.snapshot;
+fn doubtful(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
+    let snapshot = look.snapshot;
     let age = row.age(snapshot).map_or_else(String::new, |age| format!(" for {}", text::duration(age)));
     let is_orphan = row.state == TaskState::MaybeOrphan;
     let is_left = row.state == TaskState::LeftOver;
@@ -100,34 +101,34 @@ fn doubtful(look: &Look<'_>, row: &TaskRow) -> Finding {
 }
 
 /// The last error, in a few words.
-fn error(look: &Look<'_>, row: &TaskRow) -> String {
-    let error = row.last_failed(look.scene.snapshot).and_then(|execution| execution.error.as_deref());
+fn error(look: &CheckInput<'_>, row: &TaskRow) -> String {
+    let error = row.last_failed(look.snapshot).and_then(|execution| execution.error.as_deref());
     error.map_or_else(String::new, |error| format!(": {}", text::one_line(error)))
 }
 
-fn failed(look: &Look<'_>, row: &TaskRow) -> Finding {
+fn failed(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let finding =
         new(look, row, "failed_task", &format!("failed, and is not tried again{}", error(look, row)));
-    let since = row.last_failed(look.scene.snapshot).and_then(|execution| execution.completed_at);
-    let name = text::one_line(&row.name(look.scene.snapshot)).into_owned();
+    let since = row.last_failed(look.snapshot).and_then(|execution| execution.completed_at);
+    let name = text::one_line(&row.name(look.snapshot)).into_owned();
     Finding { since, help: Some("make_due"), ..finding.short(format!("{name} failed, not tried again")) }
 }
 
-fn failing(look: &Look<'_>, row: &TaskRow) -> Finding {
+fn failing(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let more = if row.streak.is_open { "at least " } else { "" };
     let times = format!("failed {more}{} times in a row", row.streak.length);
     let finding = new(look, row, "failing_task", &format!("{times}{}", error(look, row)));
-    let since = row.last_failed(look.scene.snapshot).and_then(|execution| execution.completed_at);
-    let name = text::one_line(&row.name(look.scene.snapshot)).into_owned();
+    let since = row.last_failed(look.snapshot).and_then(|execution| execution.completed_at);
+    let name = text::one_line(&row.name(look.snapshot)).into_owned();
     Finding { since, ..finding.short(format!("{name} {times}")) }
 }
 
-fn leaked(look: &Look<'_>, row: &TaskRow) -> Finding {
+fn leaked(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let since = look.age_text(row.since);
     let pid = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
     let backend = row.holder.and_then(|pid| look.backend(pid));
-    let snapshot = look.scene.snapshot;
-    let quoted = |tag| words::quoted(snapshot, look.scene.lock_names, &tag, backend);
+    let snapshot = look.snapshot;
+    let quoted = |tag| words::quoted(snapshot, &look.lock_names, &tag, backend);
     let what = row.tag.map_or_else(|| "its key".to_owned(), quoted);
     let summary = format!("{pid} holds {what} for{since} and runs nothing: a leaked task lock");
     let finding = Finding::new("leaked_lock", Severity::Warning, summary, Subject::Task(row.task));
@@ -135,14 +136,14 @@ fn leaked(look: &Look<'_>, row: &TaskRow) -> Finding {
     Finding { since: row.since, help: Some("terminate"), ..finding.short(short) }
 }
 
-fn overdue_one(look: &Look<'_>, row: &TaskRow) -> Finding {
-    let since = row.schedule(look.scene.snapshot).and_then(|task| task.next_run_at);
+fn overdue_one(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
+    let since = row.schedule(look.snapshot).and_then(|task| task.next_run_at);
     let finding = new(look, row, "overdue_task", &format!("overdue{}, nobody runs it", look.age_text(since)));
     Finding { since, ..finding }
 }
 
-fn overdue_many(look: &Look<'_>, rows: &[&TaskRow]) -> Option<Finding> {
-    let snapshot = look.scene.snapshot;
+fn overdue_many(look: &CheckInput<'_>, rows: &[&TaskRow]) -> Option<Finding> {
+    let snapshot = look.snapshot;
     let due = |row: &&&TaskRow| row.schedule(snapshot).and_then(|task| task.next_run_at);
     let first = rows.iter().min_by_key(|row| (due(row).is_none(), due(row)))?;
     let since = due(&first);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::look::Look;
+use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::takers::{Takers, Work};
 use crate::model::task::{TaskRow, TaskState};
@@ -14,7 +14,7 @@ const SHORT: usize = 40;
 const TYPES: usize = 200;
 
 /// One for each type of task, and of item, that is due and that none of the schema's workers takes.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut findings = tasks(look);
     findings.extend(items(look));
     let more = Finding::more("unserved_type", findings.len().saturating_sub(LIMIT));
@@ -24,26 +24,25 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 }
 
 /// For each of the snapshot's task tables who takes what; none where that cannot be told.
-pub(super) fn takers_of_tasks(look: &Look<'_>) -> Vec<Option<Takers>> {
-    let scene = look.scene;
-    let of = |name: &str| Takers::of(scene.snapshot, scene.index, name, Work::Tasks);
-    let sets = scene.snapshot.task_sets.iter();
+pub(super) fn takers_of_tasks(look: &CheckInput<'_>) -> Vec<Option<Takers>> {
+    let of = |name: &str| Takers::of(look.snapshot, &look.index, name, Work::Tasks);
+    let sets = look.snapshot.task_sets.iter();
     sets.map(|set| set.tables.own_keys.then(|| of(&set.tables.schedules)).flatten()).collect()
 }
 
 /// Whether a task is overdue because nobody takes its type.
-pub(super) fn is_unserved(look: &Look<'_>, takers: &[Option<Takers>], row: &TaskRow) -> bool {
+pub(super) fn is_unserved(look: &CheckInput<'_>, takers: &[Option<Takers>], row: &TaskRow) -> bool {
     let takers = takers.get(row.set).and_then(Option::as_ref);
     row.state == TaskState::Overdue && takers.is_some_and(|takers| !takers.takes(kind_of(look, row)))
 }
 
-fn kind_of<'a>(look: &Look<'a>, row: &TaskRow) -> Option<&'a str> {
-    row.schedule(look.scene.snapshot).and_then(|task| task.kind.as_deref())
+fn kind_of<'a>(look: &CheckInput<'a>, row: &TaskRow) -> Option<&'a str> {
+    row.schedule(look.snapshot).and_then(|task| task.kind.as_deref())
 }
 
-fn tasks(look: &Look<'_>) -> Vec<Finding> {
-    let snapshot = look.scene.snapshot;
-    let mut overdue = look.scene.tasks.rows.iter().filter(|row| row.state == TaskState::Overdue).peekable();
+fn tasks(look: &CheckInput<'_>) -> Vec<Finding> {
+    let snapshot = look.snapshot;
+    let mut overdue = look.tasks.rows.iter().filter(|row| row.state == TaskState::Overdue).peekable();
     if overdue.peek().is_none() {
         return Vec::new();
     }
@@ -71,25 +70,24 @@ fn tasks(look: &Look<'_>) -> Vec<Finding> {
     groups.into_iter().filter_map(finding).collect()
 }
 
-fn items(look: &Look<'_>) -> Vec<Finding> {
-    let scene = look.scene;
-    let snapshot = scene.snapshot;
+fn items(look: &CheckInput<'_>) -> Vec<Finding> {
+    let snapshot = look.snapshot;
     let since = |row: &ItemRow| row.item(snapshot).and_then(|item| item.due_at.or(item.created_at));
     let is_late = |row: &&ItemRow| {
-        row.state == ItemState::Pending && look.is_older(since(row), scene.thresholds.task_overdue)
+        row.state == ItemState::Pending && look.is_older(since(row), look.thresholds.task_overdue)
     };
     let mut late: BTreeMap<usize, Vec<&ItemRow>> = BTreeMap::new();
-    for row in scene.queue.rows.iter().filter(is_late) {
+    for row in look.queue.rows.iter().filter(is_late) {
         late.entry(row.table).or_default().push(row);
     }
     // Of those that are pending only the oldest are read.
     let is_pending = |row: &&ItemRow| matches!(row.state, ItemState::Pending | ItemState::Resting);
-    let (read, pending) = (scene.queue.rows.iter().filter(is_pending).count(), scene.queue.depth.pending);
+    let (read, pending) = (look.queue.rows.iter().filter(is_pending).count(), look.queue.depth.pending);
     let is_all = !pending.is_more && pending.count <= read as u64;
     let mut findings = Vec::new();
     for (table, rows) in late {
         let Some(source) = snapshot.systems.items.get(table).map(|table| &table.source) else { continue };
-        let takers = source.own_keys.then(|| Takers::of(snapshot, scene.index, &source.name, Work::Items));
+        let takers = source.own_keys.then(|| Takers::of(snapshot, &look.index, &source.name, Work::Items));
         let Some(takers) = takers.flatten() else { continue };
         let kind = |row: &&ItemRow| row.item(snapshot).and_then(|item| item.name.clone());
         let mut groups: BTreeMap<_, Vec<&ItemRow>> = BTreeMap::new();

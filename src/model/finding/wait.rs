@@ -1,7 +1,7 @@
 //! A wait beyond the threshold.
 
-use super::look::{Look, party_text};
-use super::{Finding, LIMIT, Scene, Severity, convoy};
+use super::check_input::{CheckInput, party_text};
+use super::{Finding, LIMIT, Severity, convoy};
 use crate::model::Timestamp;
 use crate::model::held_up::held_up;
 use crate::model::wait_graph::{Holder, Queue, Waiter};
@@ -10,8 +10,8 @@ const CHECK: &str = "long_wait";
 
 /// The longest wait for each lock, if it is too long, and how many more wait too long for the same. Where all who hold the lock
 /// wait too long themselves it is one of a chain, of which the first such wait is told: mostly the one for a lock of the root.
-pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
-    let mut waits: Vec<_> = look.scene.graph.queues.iter().filter_map(|queue| longest(look, queue)).collect();
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let mut waits: Vec<_> = look.graph.queues.iter().filter_map(|queue| longest(look, queue)).collect();
     waits.sort_by_key(|wait| (wait.since, wait.waiter.pid));
     let left_out = waits.len().saturating_sub(LIMIT);
     let listed = waits.into_iter().take(LIMIT).map(|Wait { since, queue, waiter, others }| {
@@ -58,8 +58,8 @@ struct Wait<'a> {
     others: usize,
 }
 
-fn longest<'a>(look: &Look<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
-    let limit = look.scene.thresholds.wait;
+fn longest<'a>(look: &CheckInput<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
+    let limit = look.thresholds.wait;
     let long = || queue.waiters.iter().filter(|waiter| look.is_older(waiter.wait_start, limit));
     let waiter = long().min_by_key(|waiter| (waiter.wait_start, waiter.pid))?;
     if !queue.holders.is_empty() && queue.holders.iter().all(|holder| waits_long(look, holder)) {
@@ -69,8 +69,8 @@ fn longest<'a>(look: &Look<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
 }
 
 /// Whether a holder waits too long himself: his wait is told then, or one above it, or the cycle that they are in.
-fn waits_long(look: &Look<'_>, holder: &Holder) -> bool {
-    let Scene { graph, index, thresholds, .. } = look.scene;
+fn waits_long(look: &CheckInput<'_>, holder: &Holder) -> bool {
+    let (graph, index, thresholds) = (&look.graph, &look.index, look.thresholds);
     let place = index.node(graph, holder.party).and_then(|(_, node)| node.waits);
     let waiter = place.and_then(|(queue, at)| graph.queues.get(queue)?.waiters.get(at));
     waiter.is_some_and(|waiter| look.is_older(waiter.wait_start, thresholds.wait))

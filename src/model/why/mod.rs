@@ -8,9 +8,8 @@ mod tests;
 
 use super::backend::{Backend, State};
 use super::lock::{LockMode, LockModes, LockTag, LockType};
-use super::snapshot::Snapshot;
 use super::statement::{self, Statement};
-use super::view::View;
+use super::view::{SnapshotView, View};
 use super::wait_graph::{Party, Queue, Waiter};
 use super::words;
 use crate::text;
@@ -20,27 +19,19 @@ const STATEMENT: usize = 4096;
 
 /// Why somebody waits: a sentence each, text of the server in them; nothing for who does not wait.
 pub fn why(view: &View, party: Party) -> Vec<String> {
-    let scene = view.snapshot.as_deref().map(|snapshot| Scene { view, snapshot });
     let wait =
         view.graph.wait_of(party).and_then(|(queue, place)| Some((queue, place, queue.waiters.get(place)?)));
-    let (Some(scene), Some((queue, place, waiter))) = (scene, wait) else { return Vec::new() };
-    let wait = Wait { scene, queue, place, waiter, statement: scene.statement(waiter.party) };
+    let (Some(look), Some((queue, place, waiter))) = (view.with_snapshot(), wait) else { return Vec::new() };
+    let wait = Wait { look, queue, place, waiter, statement: look.statement(waiter.party) };
     match queue.tag.locktype() {
         LockType::Relation => relation::sentences(&wait),
         _ => other::sentences(&wait),
     }
 }
 
-/// A moment, and what follows from it.
-#[derive(Clone, Copy)]
-struct Scene<'a> {
-    view: &'a View,
-    snapshot: &'a Snapshot,
-}
-
 /// One that waits, and where.
 struct Wait<'a> {
-    scene: Scene<'a>,
+    look: SnapshotView<'a>,
     queue: &'a Queue,
     place: usize,
     waiter: &'a Waiter,
@@ -48,31 +39,33 @@ struct Wait<'a> {
     statement: Option<Statement>,
 }
 
-impl<'a> Scene<'a> {
-    fn backend(self, party: Party) -> Option<&'a Backend> {
+/// What the sentences ask of a look.
+impl<'a> SnapshotView<'a> {
+    fn backend_of(self, party: Party) -> Option<&'a Backend> {
         match party {
-            Party::Backend(pid) => self.view.index.backend(self.snapshot, pid),
+            Party::Backend(pid) => self.backend(pid),
             Party::Prepared(_) => None,
         }
     }
 
     fn statement(self, party: Party) -> Option<Statement> {
-        statement::first(self.backend(party)?.query.as_deref()?, STATEMENT)
+        statement::first(self.backend_of(party)?.query.as_deref()?, STATEMENT)
     }
 
     /// What is locked, within a sentence: `accounts`, `"Prisma Migrate"`; what `party` runs may tell its name.
     fn target(self, tag: &LockTag, party: Party) -> String {
-        words::quoted(self.snapshot, &self.view.lock_names, tag, self.backend(party))
+        words::quoted(self.snapshot, &self.lock_names, tag, self.backend_of(party))
     }
 
     /// `4312 app@web-3`, `the prepared transaction 'x'`.
     fn who(self, party: Party) -> String {
         match party {
-            Party::Backend(pid) => match self.backend(party).map(words::who).filter(|who| !who.is_empty()) {
+            Party::Backend(pid) => match self.backend_of(party).map(words::who).filter(|who| !who.is_empty())
+            {
                 Some(who) => format!("{pid} {who}"),
                 None => pid.to_string(),
             },
-            Party::Prepared(xact) => match self.view.index.prepared(self.snapshot, xact) {
+            Party::Prepared(xact) => match self.prepared(xact) {
                 Some(row) => format!("the prepared transaction {}", text::literal(&row.gid)),
                 None => format!("the prepared transaction {xact}"),
             },
@@ -90,7 +83,7 @@ impl<'a> Scene<'a> {
         let Party::Backend(_) = party else {
             return "It has no process: its locks stay until somebody sends COMMIT PREPARED or ROLLBACK PREPARED.".to_owned();
         };
-        let Some(backend) = self.backend(party) else {
+        let Some(backend) = self.backend_of(party) else {
             return "It keeps that until its transaction ends.".to_owned();
         };
         let kind = backend.backend_type.as_deref().unwrap_or_default();
@@ -108,7 +101,7 @@ impl<'a> Scene<'a> {
                 "It keeps that until its transaction ends, and has been idle in it{}: its client has to end it.",
                 self.long(backend.state_change)
             ),
-            Some(State::Active) if self.view.graph.wait_of(party).is_some() => {
+            Some(State::Active) if self.graph.wait_of(party).is_some() => {
                 "It keeps that until its transaction ends, and waits itself.".to_owned()
             }
             Some(State::Active) => format!(

@@ -22,7 +22,7 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
     if holder.is_none()
         && let Some(ahead) = wait.ahead()
     {
-        said.push(format!("{} stands before it in the queue.", wait.scene.who(ahead.party)));
+        said.push(format!("{} stands before it in the queue.", wait.look.who(ahead.party)));
     }
     said
 }
@@ -32,15 +32,15 @@ type Holder = Option<(Party, LockModes)>;
 /// A row: whoever finds one that another transaction has changed or locked waits for the end of that.
 fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let Some((party, _)) = holder else { return plain(wait, holder) };
-    let scene = wait.scene;
-    let who = scene.who(party);
-    let row = scene.view.index.awaited(&wait.queue.tag, wait.waiter.pid);
+    let look = wait.look;
+    let who = look.who(party);
+    let row = look.index.awaited(&wait.queue.tag, wait.waiter.pid);
     let name = wait.name();
     let is_row = row.locktype() == LockType::Tuple;
     let wants = match &wait.statement {
         _ if is_row => format!(
             "{name} wants the {}, which {who} has changed or locked: it waits for the end of that transaction.",
-            scene.target(row, wait.waiter.party)
+            look.target(row, wait.waiter.party)
         ),
         Some(statement) if statement.name == "INSERT" => format!(
             "INSERT waits for the end of the transaction of {who}, which has inserted the same key, or changed a row that a foreign key refers to."
@@ -52,7 +52,7 @@ fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         }
         _ => format!("{name} waits for the end of the transaction of {who}."),
     };
-    let mut said = vec![wants, scene.until(party)];
+    let mut said = vec![wants, look.until(party)];
     let others = wait.queue.waiters.len().saturating_sub(1);
     if others > 0 {
         said.push(format!(
@@ -69,10 +69,10 @@ fn changes_rows(name: &str) -> bool {
 
 /// The place in line for a row.
 fn tuple(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
-    let row = wait.scene.target(&wait.queue.tag, wait.waiter.party);
+    let row = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let first = holder.map(|(party, _)| {
-        let waits = if wait.scene.view.graph.wait_of(party).is_some() { ", and waits itself" } else { "" };
-        format!(" {} is the next to have it{waits}.", wait.scene.who(party))
+        let waits = if wait.look.graph.wait_of(party).is_some() { ", and waits itself" } else { "" };
+        format!(" {} is the next to have it{waits}.", wait.look.who(party))
     });
     vec![format!("{} wants the {row}, as others do.{}", wait.name(), first.unwrap_or_default())]
 }
@@ -80,7 +80,7 @@ fn tuple(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
 /// CREATE INDEX CONCURRENTLY and its like.
 fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let Some((party, _)) = holder else { return plain(wait, holder) };
-    let who = wait.scene.who(party);
+    let who = wait.look.who(party);
     let waits = wait.statement.as_ref().is_some_and(|statement| statement.waits_for().is_some());
     let first = if waits {
         format!(
@@ -90,33 +90,30 @@ fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     } else {
         format!("{} waits for the end of the transaction of {who}.", wait.name())
     };
-    vec![first, wait.scene.until(party)]
+    vec![first, wait.look.until(party)]
 }
 
 fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
-    let scene = wait.scene;
+    let look = wait.look;
     let how = |mode: LockMode| if mode == LockMode::Share { "shared" } else { "exclusively" };
-    let asks = format!(
-        "It asks for {} {}.",
-        scene.target(&wait.queue.tag, wait.waiter.party),
-        how(wait.waiter.mode)
-    );
+    let asks =
+        format!("It asks for {} {}.", look.target(&wait.queue.tag, wait.waiter.party), how(wait.waiter.mode));
     let Some((party, has)) = holder else { return vec![asks] };
     let mode = has.iter().last().unwrap_or(LockMode::Exclusive);
-    let is_in_transaction = scene.backend(party).is_none_or(|backend| backend.xact_start.is_some());
+    let is_in_transaction = look.backend_of(party).is_none_or(|backend| backend.xact_start.is_some());
     let until = match party {
-        Party::Prepared(_) => scene.until(party),
+        Party::Prepared(_) => look.until(party),
         // Without a transaction it can only be the session's.
         Party::Backend(_) if !is_in_transaction => {
             "It is in no transaction: it keeps that until it calls pg_advisory_unlock or its session ends.".to_owned()
         }
         Party::Backend(_) => "It keeps that until it calls pg_advisory_unlock or its session ends; one of pg_advisory_xact_lock until its transaction ends.".to_owned(),
     };
-    vec![asks, format!("{} has it {}.", scene.who(party), how(mode)), until]
+    vec![asks, format!("{} has it {}.", look.who(party), how(mode)), until]
 }
 
 fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
-    let mut what = wait.scene.target(&wait.queue.tag, wait.waiter.party);
+    let mut what = wait.look.target(&wait.queue.tag, wait.waiter.party);
     if let Some(relation) = what.strip_prefix("extension of ") {
         what = relation.to_owned();
     }
@@ -125,11 +122,11 @@ fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
 
 /// Of all other locks: what is asked for, and who has it.
 fn plain(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
-    let what = wait.scene.target(&wait.queue.tag, wait.waiter.party);
+    let what = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let mut said = vec![format!("It asks for {} on {what}.", wait.waiter.mode.short())];
     if let Some((party, has)) = holder {
-        said.push(format!("{} has {} on it.", wait.scene.who(party), modes(has)));
-        said.push(wait.scene.until(party));
+        said.push(format!("{} has {} on it.", wait.look.who(party), modes(has)));
+        said.push(wait.look.until(party));
     }
     said
 }

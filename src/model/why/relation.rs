@@ -1,18 +1,19 @@
 //! Waits for a table.
 
-use super::{Scene, Wait, modes};
+use super::{Wait, modes};
 use crate::model::backend::State;
 use crate::model::lock::{LockMode, LockModes};
 use crate::model::lock_words::{beside, taken_by};
+use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 
 pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
-    let table = wait.scene.target(&wait.queue.tag, wait.waiter.party);
+    let table = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let mut said = vec![needs(wait, &table)];
     let mut holders = wait.in_the_way();
     if let Some((party, has)) = holders.next() {
-        said.push(holds(wait.scene, party, has, &table));
-        said.push(wait.scene.until(party));
+        said.push(holds(wait.look, party, has, &table));
+        said.push(wait.look.until(party));
         let more = holders.count();
         if more > 0 {
             said.push(format!(
@@ -23,7 +24,7 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
     } else if let Some(ahead) = wait.ahead() {
         said.push(format!(
             "Nobody who has it is in its way: {} stands before it in the queue, asks for {}, and nobody passes who would be in the way of that.",
-            wait.scene.who(ahead.party),
+            wait.look.who(ahead.party),
             ahead.mode.short()
         ));
     }
@@ -41,16 +42,16 @@ fn needs(wait: &Wait<'_>, table: &str) -> String {
 }
 
 /// What somebody has, which statement took it where that is known, and what goes on beside it.
-fn holds(scene: Scene<'_>, party: Party, has: LockModes, table: &str) -> String {
+fn holds(look: SnapshotView<'_>, party: Party, has: LockModes, table: &str) -> String {
     let strongest = has.iter().last().unwrap_or(LockMode::AccessExclusive);
-    let statement = scene.statement(party).filter(|statement| statement.mode_on(table) == Some(strongest));
-    let is_active = scene.backend(party).is_some_and(|backend| backend.state == Some(State::Active));
+    let statement = look.statement(party).filter(|statement| statement.mode_on(table) == Some(strongest));
+    let is_active = look.backend_of(party).is_some_and(|backend| backend.state == Some(State::Active));
     let taken = match statement {
         Some(statement) if is_active => format!("which its {} takes", statement.name),
         Some(statement) => format!("which its last statement, {}, takes", statement.name),
         None => format!("as {} it", by(strongest, "takes", "take")),
     };
-    format!("{} has {} on it, {taken}: {}.", scene.who(party), modes(has), beside(strongest))
+    format!("{} has {} on it, {taken}: {}.", look.who(party), modes(has), beside(strongest))
 }
 
 /// `CREATE INDEX takes`, `INSERT, UPDATE, DELETE, MERGE take`
@@ -74,7 +75,7 @@ fn behind(wait: &Wait<'_>) -> Option<String> {
 
 fn holders(wait: &Wait<'_>) -> String {
     match wait.queue.holders.as_slice() {
-        [one] => wait.scene.who(one.party),
+        [one] => wait.look.who(one.party),
         _ => "those who have it".to_owned(),
     }
 }

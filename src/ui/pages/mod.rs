@@ -28,7 +28,7 @@ pub(super) fn render_full(
     let full = app.pages.iter().rev().find(|page| !matches!(page, Page::Sort { .. } | Page::Related { .. }));
     match full {
         Some(Page::Help { scroll, search }) => {
-            help::render(frame, area, app, (*scroll, search), viewport, theme)
+            help::render(frame, area, app, (*scroll, search), viewport, theme);
         }
         Some(Page::Findings { chosen, at }) => {
             findings::render(frame, area, app, (chosen.as_ref(), *at), viewport, theme);

@@ -8,8 +8,9 @@ use crate::text;
 pub(super) fn count(context: &Context<'_>, first: u64) -> u32 {
     let events = &context.view.events;
     let Some(begin) = events.get(first) else { return 0 };
-    (first..).map_while(|number| events.get(number)).take_while(|event| event.is_same_routine(begin)).count()
-        as u32
+    let same =
+        (first..).map_while(|number| events.get(number)).take_while(|event| event.is_same_routine(begin));
+    u32::try_from(same.count()).unwrap_or(u32::MAX)
 }
 
 /// What is counted, of what, in the order of the line.

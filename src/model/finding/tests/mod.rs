@@ -15,8 +15,13 @@ use std::sync::Arc;
 use super::*;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockModes, LockType, VirtualTransaction};
-use crate::model::snapshot::{Names, Pooling, Section, Server};
-use crate::model::wait_graph::{Holder, Queue, Root, TreeNode, Waiter};
+use crate::model::lock_name::LockNames;
+use crate::model::snapshot::{Names, Pooling, Section, Server, Snapshot};
+use crate::model::snapshot_index::SnapshotIndex;
+use crate::model::task::Board;
+use crate::model::thresholds::Thresholds;
+use crate::model::view::View;
+use crate::model::wait_graph::{Holder, Queue, Root, TreeNode, WaitGraph, Waiter};
 
 /// The moment of every snapshot here.
 fn now() -> Timestamp {
@@ -134,21 +139,22 @@ impl Stage {
         for (snapshot, graph) in &self.previous {
             deadlocks.look(snapshot, graph, &SnapshotIndex::of(snapshot, graph));
         }
-        deadlocks.look(&self.snapshot, &self.graph, &SnapshotIndex::of(&self.snapshot, &self.graph));
-        find(Scene {
-            snapshot: &self.snapshot,
-            graph: &self.graph,
-            index: &SnapshotIndex::of(&self.snapshot, &self.graph),
-            tasks: &self.tasks,
-            leases: &self.leases,
-            queue: &self.queue,
-            adapters: &crate::model::adapter::Board::default(),
-            deadlocks: &deadlocks,
-            new_roots: &NewRoots::default(),
-            lock_names: &self.lock_names,
-            thresholds: &self.thresholds,
-            expected: &self.thresholds.expected,
-        })
+        let index = SnapshotIndex::of(&self.snapshot, &self.graph);
+        deadlocks.look(&self.snapshot, &self.graph, &index);
+        let view = View {
+            snapshot: Some(Arc::new(self.snapshot.clone())),
+            graph: Arc::new(self.graph.clone()),
+            index: Arc::new(index),
+            tasks: Arc::new(self.tasks.clone()),
+            leases: Arc::new(self.leases.clone()),
+            queue: Arc::new(self.queue.clone()),
+            lock_names: Arc::new(self.lock_names.clone()),
+            expected: self.thresholds.expected.as_slice().into(),
+            ..View::default()
+        };
+        let new_roots = NewRoots::default();
+        let (view, thresholds) = (view.with_snapshot().unwrap(), &self.thresholds);
+        find(&CheckInput { view, deadlocks: &deadlocks, new_roots: &new_roots, thresholds })
     }
 
     /// The only finding there is.

@@ -1,9 +1,10 @@
-//! A scene with what several checks need of it.
+//! What the checks look at, and what several of them ask of it.
 
-use super::{Scene, Subject};
+use super::{Deadlocks, NewRoots};
 use crate::model::Timestamp;
-use crate::model::backend::Backend;
 use crate::model::lock::LockTag;
+use crate::model::thresholds::Thresholds;
+use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::words;
 use crate::text;
@@ -11,23 +12,31 @@ use crate::text;
 /// Columns of a query beside a finding.
 const QUERY: usize = 200;
 
-/// A scene, and what several checks ask of it.
-pub(super) struct Look<'a> {
-    pub(super) scene: Scene<'a>,
+/// What the checks look at: a view whose findings are not there yet.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckInput<'a> {
+    /// The poll, and what was made of it.
+    pub view: SnapshotView<'a>,
+    /// What is remembered of deadlocks; it has seen this snapshot.
+    pub deadlocks: &'a Deadlocks,
+    /// Since when its roots are ones; it has seen this graph.
+    pub new_roots: &'a NewRoots,
+    /// `[thresholds]` of the config, or their defaults.
+    pub thresholds: &'a Thresholds,
 }
 
-impl<'a> Look<'a> {
-    pub(super) fn new(scene: Scene<'a>) -> Self {
-        Self { scene }
-    }
+impl<'a> std::ops::Deref for CheckInput<'a> {
+    type Target = SnapshotView<'a>;
 
-    pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        self.scene.index.backend(self.scene.snapshot, pid)
+    fn deref(&self) -> &SnapshotView<'a> {
+        &self.view
     }
+}
 
+impl CheckInput<'_> {
     /// Seconds from `since` to the snapshot; less than none is none.
     pub(super) fn age(&self, since: Timestamp) -> f64 {
-        (self.scene.snapshot.taken_at - since).as_seconds_f64().max(0.0)
+        (self.snapshot.taken_at - since).as_seconds_f64().max(0.0)
     }
 
     /// The same for people, with a blank before it; nothing where it is not known.
@@ -42,7 +51,7 @@ impl<'a> Look<'a> {
 
     /// What `waiter` waits for: of a transaction the row behind it, where that is known.
     pub(super) fn awaited<'b>(&'b self, tag: &'b LockTag, waiter: i32) -> &'b LockTag {
-        self.scene.index.awaited(tag, waiter)
+        self.index.awaited(tag, waiter)
     }
 
     /// `app@web-3 · accounts · SELECT …`: whose session it is, what it locks or waits for, and what it runs or ran last.
@@ -53,14 +62,6 @@ impl<'a> Look<'a> {
         let query = text::one_line_prefix(query.trim(), QUERY);
         let parts = [who.as_str(), target.unwrap_or_default(), &query];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
-    }
-
-    /// The subject for a party: the backend itself where there is a row of it.
-    pub(super) fn subject(&self, party: Party) -> Subject {
-        match self.backend(party.pid()) {
-            Some(backend) => Subject::Backend(backend.id()),
-            None => Subject::Party(party),
-        }
     }
 }
 
