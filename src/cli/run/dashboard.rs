@@ -13,8 +13,8 @@ use crate::action::executor::Executor;
 use crate::app::App;
 use crate::app::layout::Layout;
 use crate::clock;
-use crate::feed::history;
-use crate::feed::learn::{self, Learned, Way};
+use crate::feed::history::{self, History};
+use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::lines::{Lines, leave};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::record::redact::Redaction;
@@ -22,7 +22,7 @@ use crate::feed::spare::Spare;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
-use crate::model::view::TargetId;
+use crate::model::view::{TargetId, View};
 use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
@@ -93,57 +93,16 @@ pub(super) async fn show(
     }
     let (names_in, names) = watch::channel(Learned::default());
     let (mut live, info) = connect(settings, info, names).await?;
-    let limits = settings.config.history;
-    let history = if limits.keep() {
-        let (look_sender, history) = history::start(limits, TargetId::default(), settings.thresholds.clone())
-            .map_err(|error| Failure::Other(format!("no thread to keep looks: {error}")))?;
-        live.keep_looks(look_sender);
-        Some(history)
-    } else {
-        None
-    };
+    let history = history(settings, &mut live)?;
     let (views_in, views) = watch::channel(live.view());
     let (interval, mut control) = PollControl::every(settings.refresh);
-    let shown = control.showing();
+    let (shown, refresh) = (control.showing(), Arc::clone(&control.refresh));
     let expecting = expected::expecting(&app, &mut control);
-    let refresh = Arc::clone(&control.refresh);
-    // There from the start: when all connections are taken it is too late to ask for one.
-    // Where nobody may act there is none.
-    let spare =
-        (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
-    if spare.is_some() {
-        tokio::spawn(hands::tell_unfinished(info.clone(), live.event_sender()));
-    }
-    let executor = spare.as_ref().map(|spare| {
-        let lines = Lines { spare: Arc::clone(spare), poll: live.line() };
-        Executor::start(
-            lines,
-            DashboardLog::new(&info, live.event_sender(), settings.trusted_owners.clone()),
-            hands::settings(settings, &info),
-        )
-    });
+    let (spare, executor) = acting(settings, &info, &live, &views);
     let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
-    let learner = look::learner(settings, &info);
-    let learning = tokio::spawn(async move {
-        tokio::select! {
-            () = learn::keep(learner, way, learn::EVERY, names_in) => {}
-            () = fault::panic_at_signal("learner") => {}
-        }
-    });
-    let (mut first, last, poll) = (views.clone(), views.clone(), live.line());
-    let notes = live.event_sender();
-    let feed = tokio::spawn(async move {
-        let fault = async move {
-            let _ = first.changed().await;
-            drop(first);
-            fault::panic_if_asked("feed");
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            () = live.run(control, views_in) => {}
-            () = fault => {}
-        }
-    });
+    let learning = tokio::spawn(learn(look::learner(settings, &info), way, names_in));
+    let (last, poll, notes) = (views.clone(), live.line(), live.event_sender());
+    let feed = tokio::spawn(feed(live, control, views_in, views.clone()));
     let source = Source {
         views,
         refresh: Box::new(move || refresh.notify_one()),
@@ -174,6 +133,63 @@ pub(super) async fn show(
     feed.abort();
     drop(spare);
     status(exit?)
+}
+
+/// What keeps the looks; none where none are to be kept.
+fn history(settings: &Settings, live: &mut Live) -> Result<Option<History>, Failure> {
+    let limits = settings.config.history;
+    if !limits.keep() {
+        return Ok(None);
+    }
+    let (look_sender, history) = history::start(limits, TargetId::default(), settings.thresholds.clone())
+        .map_err(|error| Failure::Other(format!("no thread to keep looks: {error}")))?;
+    live.keep_looks(look_sender);
+    Ok(Some(history))
+}
+
+/// The connection to act on, and who carries out what is confirmed: there from the start, since when all connections are taken it is
+/// too late to ask for one. Where nobody may act there are none.
+fn acting(
+    settings: &Settings,
+    info: &ConnInfo,
+    live: &Live,
+    views: &watch::Receiver<Arc<View>>,
+) -> (Option<Arc<Spare>>, Option<Executor>) {
+    if settings.read_only {
+        return (None, None);
+    }
+    let spare = Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone()));
+    tokio::spawn(hands::tell_unfinished(info.clone(), live.event_sender()));
+    let lines = Lines { spare: Arc::clone(&spare), poll: live.line() };
+    let log = DashboardLog::new(info, live.event_sender(), settings.trusted_owners.clone());
+    (Some(spare), Some(Executor::start(lines, log, hands::settings(settings, info))))
+}
+
+/// Learns names until it is stopped.
+async fn learn(learner: Learner, way: Way, names_in: watch::Sender<Learned>) {
+    tokio::select! {
+        () = learn::keep(learner, way, learn::EVERY, names_in) => {}
+        () = fault::panic_at_signal("learner") => {}
+    }
+}
+
+/// Polls until it is stopped, or until nobody wants a view any more.
+async fn feed(
+    live: Live,
+    control: PollControl,
+    views_in: watch::Sender<Arc<View>>,
+    mut first: watch::Receiver<Arc<View>>,
+) {
+    let fault = async move {
+        let _ = first.changed().await;
+        drop(first);
+        fault::panic_if_asked("feed");
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = live.run(control, views_in) => {}
+        () = fault => {}
+    }
 }
 
 /// The exit status of a dashboard that ended.

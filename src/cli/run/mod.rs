@@ -24,6 +24,7 @@ use std::process::ExitCode;
 
 use super::adapters::AdaptersCommand;
 use super::args::{Cli, Command, ConfigCommand};
+use super::check::CheckArgs;
 use super::log;
 use super::output;
 use super::plugin::is_check;
@@ -146,61 +147,22 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     let checks = look::checks();
     let checks =
         Checks { actions: Some(&checks.actions), meanings: Some(&checks.meanings), ..look::parsers() };
-    let mut out = io::stdout().lock();
+    let context = Context { env: &env, checks };
     match &cli.command {
-        Some(Command::Completions { shell }) => output::completions(*shell, &mut out)?,
-        Some(Command::Man) => output::man(&mut out)?,
-        Some(Command::Config(ConfigCommand::Print)) => output::print_config(&mut out)?,
-        Some(Command::Config(ConfigCommand::Path)) => {
-            output::print_path(&cli.config_location(&env)?, &mut out)?;
-        }
-        Some(Command::Config(ConfigCommand::Targets { format })) => {
-            let config = Config::load(&cli.config_location(&env)?, &checks)?;
-            output::print_targets(&config, *format, &mut out)?;
-        }
-        Some(Command::Config(ConfigCommand::Check { file })) => {
-            let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks, &|config| {
-                config::adapter::adapters(&config.adapters, config.path.as_deref())?;
-                Ok(look::taken_keys(config, &look::keymap(config)?))
-            })?;
-            writeln!(out, "{said}")?;
+        Some(Command::Completions { shell }) => printed(|out| Ok(output::completions(*shell, out)?)),
+        Some(Command::Man) => printed(|out| Ok(output::man(out)?)),
+        Some(Command::Config(command)) => printed(|out| config(cli, command, &context, out)),
+        Some(Command::Schema(SchemaCommand::Print { schema })) => {
+            printed(|out| Ok(out.write_all(crate::schema::script(schema).as_bytes())?))
         }
         Some(Command::Adapters(AdaptersCommand::Check(arguments))) if !cli.names_server() => {
-            drop(out);
-            return adapters::check_file(arguments);
+            adapters::check_file(arguments)
         }
-        Some(Command::LockOf(arguments)) if !cli.names_server() => {
-            drop(out);
-            return lock_of::offline(arguments);
-        }
-        Some(Command::Schema(SchemaCommand::Print { schema })) => {
-            out.write_all(crate::schema::script(schema).as_bytes())?;
-        }
-        Some(Command::Cut(arguments)) => {
-            drop(out);
-            return replay::cut(arguments);
-        }
-        Some(Command::Report(arguments)) => {
-            drop(out);
-            return report::run(arguments);
-        }
-        Some(Command::DemoWorker { .. }) => {
-            drop(out);
-            return runtime()?.block_on(demo::worker());
-        }
-        Some(Command::Check(arguments)) => {
-            drop(out);
-            let settings = cli.settings(&Context { env: &env, checks });
-            let settings = match settings {
-                Ok(settings) => settings,
-                Err(error) => return check::failed(&error.into(), arguments),
-            };
-            let runtime = runtime()?;
-            let status = runtime.block_on(check::run(settings, arguments));
-            // A name service that does not answer is not waited for.
-            runtime.shutdown_background();
-            return status;
-        }
+        Some(Command::LockOf(arguments)) if !cli.names_server() => lock_of::offline(arguments),
+        Some(Command::Cut(arguments)) => replay::cut(arguments),
+        Some(Command::Report(arguments)) => report::run(arguments),
+        Some(Command::DemoWorker { .. }) => runtime()?.block_on(demo::worker()),
+        Some(Command::Check(arguments)) => check(cli, arguments, &context),
         None
         | Some(
             Command::Demo(_)
@@ -212,35 +174,79 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             | Command::Record(_)
             | Command::Replay(_)
             | Command::Worker(_),
-        ) => {
-            drop(out);
-            let settings = cli.settings(&Context { env: &env, checks })?;
-            if let Some(path) = &settings.config.path {
-                tracing::info!("config {}", path.display());
-            }
-            if cli.shows_password(&settings.config) {
-                say(
-                    "a password on the command line can be read by everybody on this machine: leave it out and it is asked for, or use a password file",
-                );
-            }
-            return runtime()?.block_on(async {
-                match &cli.command {
-                    Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
-                    Some(Command::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
-                    Some(Command::Schema(asked)) => schema::run(settings, asked).await,
-                    Some(Command::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
-                    Some(Command::LockOf(arguments)) => Box::pin(lock_of::run(settings, arguments)).await,
-                    Some(Command::Record(arguments)) => Box::pin(record::run(settings, arguments)).await,
-                    Some(Command::Replay(arguments)) => Box::pin(replay::run(settings, arguments)).await,
-                    Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
-                    Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
-                    _ => Box::pin(dashboard::run(settings)).await,
-                }
-            });
-        }
+        ) => with_server(cli, &context),
     }
+}
+
+/// A command that prints something and is done.
+fn printed(print: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<u8, Failure> {
+    let mut out = io::stdout().lock();
+    print(&mut out)?;
     out.flush()?;
     Ok(0)
+}
+
+fn config(
+    cli: &Cli,
+    command: &ConfigCommand,
+    context: &Context<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let location = || cli.config_location(context.env);
+    match command {
+        ConfigCommand::Print => output::print_config(out)?,
+        ConfigCommand::Path => output::print_path(&location()?, out)?,
+        ConfigCommand::Targets { format } => {
+            output::print_targets(&Config::load(&location()?, &context.checks)?, *format, out)?;
+        }
+        ConfigCommand::Check { file } => {
+            let said = output::check_config(file.clone(), &location()?, &context.checks, &|config| {
+                config::adapter::adapters(&config.adapters, config.path.as_deref())?;
+                Ok(look::taken_keys(config, &look::keymap(config)?))
+            })?;
+            writeln!(out, "{said}")?;
+        }
+    }
+    Ok(())
+}
+
+fn check(cli: &Cli, arguments: &CheckArgs, context: &Context<'_>) -> Result<u8, Failure> {
+    let settings = match cli.settings(context) {
+        Ok(settings) => settings,
+        Err(error) => return check::failed(&error.into(), arguments),
+    };
+    let runtime = runtime()?;
+    let status = runtime.block_on(check::run(settings, arguments));
+    // A name service that does not answer is not waited for.
+    runtime.shutdown_background();
+    status
+}
+
+/// A command that connects to a server, or starts one.
+fn with_server(cli: &Cli, context: &Context<'_>) -> Result<u8, Failure> {
+    let settings = cli.settings(context)?;
+    if let Some(path) = &settings.config.path {
+        tracing::info!("config {}", path.display());
+    }
+    if cli.shows_password(&settings.config) {
+        say(
+            "a password on the command line can be read by everybody on this machine: leave it out and it is asked for, or use a password file",
+        );
+    }
+    runtime()?.block_on(async {
+        match &cli.command {
+            Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
+            Some(Command::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
+            Some(Command::Schema(asked)) => schema::run(settings, asked).await,
+            Some(Command::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
+            Some(Command::LockOf(arguments)) => Box::pin(lock_of::run(settings, arguments)).await,
+            Some(Command::Record(arguments)) => Box::pin(record::run(settings, arguments)).await,
+            Some(Command::Replay(arguments)) => Box::pin(replay::run(settings, arguments)).await,
+            Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
+            Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
+            _ => Box::pin(dashboard::run(settings)).await,
+        }
+    })
 }
 
 /// A connection for a command that needs one and is done; and how it was made, the password included. The session is one's own.
