@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::action::executor::{Answer, Executor, Order, Settings};
+use locktop::action::executor::{Executor, ExecutorReply, Order, Settings};
 use locktop::action::{Actor, Asked, Lines, Record};
 use locktop::clock;
 use locktop::model::Timestamp;
@@ -139,7 +139,7 @@ impl Asker {
         };
         assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
         loop {
-            if let Answer::Reported(report) = self.executor.answer().await.unwrap() {
+            if let ExecutorReply::Reported(report) = self.executor.answer().await.unwrap() {
                 return report.results[0].outcome;
             }
         }

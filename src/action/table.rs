@@ -362,13 +362,13 @@ impl Row<'_> {
 
 /// How a row is that nothing was done to.
 #[derive(Debug, Deserialize)]
-struct Look {
+struct RowAsItIs {
     rows: u32,
     differs: Option<Vec<Vec<String>>>,
 }
 
 fn nothing(look: &str) -> (Outcome, String) {
-    let Ok(look) = serde_json::from_str::<Look>(look) else {
+    let Ok(look) = serde_json::from_str::<RowAsItIs>(look) else {
         return (Outcome::Changed, "it is not as it was seen".to_owned());
     };
     let differs: Vec<String> = look.differs.into_iter().flatten().flatten().collect();

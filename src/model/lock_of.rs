@@ -19,7 +19,7 @@ pub struct Elsewhere {
 
 /// A relation of the connected database, as its catalogs have it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
+pub struct CatalogRelation {
     /// `pg_class.oid`, by which its locks are found in `pg_locks.relation`.
     pub oid: u32,
     /// `pg_namespace.nspname` of its schema, unquoted.
@@ -77,7 +77,7 @@ pub struct Meeting {
 }
 
 /// Looks who is in the way of what a statement takes.
-pub fn meeting(view: &View, place: &Place, take: &Take, waits_for: Option<LockMode>) -> Meeting {
+pub fn meeting(view: &View, place: &CatalogRelation, take: &Take, waits_for: Option<LockMode>) -> Meeting {
     let snapshot = view.snapshot.as_deref();
     let rows = snapshot.map_or(&[][..], |snapshot| &snapshot.locks.rows);
     let server = snapshot.and_then(Snapshot::server);
@@ -200,8 +200,8 @@ mod tests {
     use crate::model::statement::statements;
     use crate::sample::{Builder, at, relation};
 
-    fn place() -> Place {
-        Place {
+    fn place() -> CatalogRelation {
+        CatalogRelation {
             oid: 9,
             schema: "public".to_owned(),
             kind: 'r',
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn an_index_is_in_the_way_of_its_table() {
         let statement = statements("DROP INDEX i").remove(0).unwrap();
-        let index = Place { oid: 11, table: Some(9), below: Vec::new(), ..place() };
+        let index = CatalogRelation { oid: 11, table: Some(9), below: Vec::new(), ..place() };
         let met = meeting(&scene(false).view(), &index, &statement.takes[0], None);
         assert_eq!(short(&met), [(11, How::Holds)]);
     }

@@ -142,7 +142,7 @@ impl WaitCounter {
             // Whose time is not there yet has just begun to wait.
             for (waiter, start) in queue.waiters.iter().filter_map(|one| Some((one, one.wait_start?))) {
                 let awaited = index.awaited(&queue.tag, waiter.pid);
-                let seen = Seen { awaited, waiter, start, now };
+                let seen = SeenWait { awaited, waiter, start, now };
                 let counted = self.going_on.get(&(waiter.pid, start)).map(|counted| counted.seconds);
                 let name = || name(snapshot, names, holder, awaited);
                 let seconds = seen.add(waits, &mut self.places, counted, name);
@@ -158,14 +158,14 @@ impl WaitCounter {
 }
 
 /// A wait at one look, with what was counted of it before.
-struct Seen<'a> {
+struct SeenWait<'a> {
     awaited: &'a LockTag,
     waiter: &'a Waiter,
     start: Timestamp,
     now: Timestamp,
 }
 
-impl Seen<'_> {
+impl SeenWait<'_> {
     /// Adds to its lock what was not counted yet; gives how long it has lasted so far, in seconds.
     fn add(
         &self,

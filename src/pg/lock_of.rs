@@ -6,7 +6,7 @@ use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use super::sql;
-use crate::model::lock_of::{Elsewhere, Place};
+use crate::model::lock_of::{CatalogRelation, Elsewhere};
 use crate::model::statement::Relation;
 use pg_connect::message;
 
@@ -31,8 +31,8 @@ pub enum LookError {
 pub async fn places(
     client: &Client,
     relations: &[Relation],
-) -> Result<Vec<Result<Place, Elsewhere>>, LookError> {
-    let mut found: Vec<Result<Place, Elsewhere>> =
+) -> Result<Vec<Result<CatalogRelation, Elsewhere>>, LookError> {
+    let mut found: Vec<Result<CatalogRelation, Elsewhere>> =
         relations.iter().map(|_| Err(Elsewhere::default())).collect();
     if relations.is_empty() {
         return Ok(found);
@@ -71,10 +71,10 @@ fn value(row: &SimpleQueryRow, column: usize) -> Option<&str> {
     row.try_get(column).ok().flatten()
 }
 
-fn place(row: &SimpleQueryRow) -> Option<Place> {
+fn place(row: &SimpleQueryRow) -> Option<CatalogRelation> {
     let pages: u64 = value(row, 5)?.parse().unwrap_or_default();
     let below = value(row, 7)?.trim_matches(['{', '}']);
-    Some(Place {
+    Some(CatalogRelation {
         oid: value(row, 1)?.parse().ok()?,
         schema: value(row, 2)?.to_owned(),
         kind: value(row, 3)?.chars().next()?,

@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::signals::{self, Signal};
 use super::terminal::{self, Output, ReportMouse, Screen};
 use super::{alert, fault, input, job, panics, signals::Signal::End};
-use crate::action::executor::{self, Answer, Executor, Order};
+use crate::action::executor::{self, Executor, ExecutorReply, Order};
 use crate::app::App;
 use crate::app::layout::Layout;
 use crate::app::message::{Effect, Message};
@@ -157,7 +157,7 @@ async fn show(
 }
 
 /// What the executor answers next; never where there is none.
-async fn answer(executor: &mut Option<Executor>) -> Option<Answer> {
+async fn answer(executor: &mut Option<Executor>) -> Option<ExecutorReply> {
     match executor {
         Some(executor) => executor.answer().await,
         None => std::future::pending().await,
@@ -325,14 +325,14 @@ impl Loop {
     }
 
     /// What the executor answers; after a command everything may be different.
-    fn answered(&self, answer: Answer) -> Message {
+    fn answered(&self, answer: ExecutorReply) -> Message {
         match answer {
-            Answer::Progress(number, done) => Message::Progress(number, done),
-            Answer::Reported(report) => {
+            ExecutorReply::Progress(number, done) => Message::Progress(number, done),
+            ExecutorReply::Reported(report) => {
                 (self.source.refresh)();
                 Message::Reported(report)
             }
-            Answer::RecoveryPlanned(number, plan) => Message::RecoveryPlanned(number, plan),
+            ExecutorReply::RecoveryPlanned(number, plan) => Message::RecoveryPlanned(number, plan),
         }
     }
 

@@ -16,9 +16,9 @@ mod advisory;
 #[path = "../support/binary.rs"]
 mod binary;
 mod connect;
-#[path = "../terminal/pty/desk.rs"]
+#[path = "../terminal/pty/dashboard.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
-mod desk;
+mod dashboard;
 #[path = "../support/document.rs"]
 mod document;
 mod embedded;

@@ -20,11 +20,11 @@ pub struct AuditLog {
     directory: Option<PathBuf>,
     actor: Actor,
     trusted_owners: TrustedOwners,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct LogState {
     /// Opened when it is needed, and tried again then.
     audit: Option<Audit>,
     server: ServerName,
@@ -50,7 +50,7 @@ struct Open {
 impl AuditLog {
     /// For a directory ([`super::directory`]); nothing is opened yet. Without one, nothing can be asked for.
     pub fn new(directory: Option<PathBuf>, actor: Actor, server: ServerName) -> Self {
-        let state = State {
+        let state = LogState {
             audit: None,
             server,
             command: None,
@@ -88,7 +88,7 @@ impl AuditLog {
         self.open(&mut self.state.lock().await).map(drop)
     }
 
-    fn open(&self, state: &mut MutexGuard<'_, State>) -> Result<Audit, AuditError> {
+    fn open(&self, state: &mut MutexGuard<'_, LogState>) -> Result<Audit, AuditError> {
         if let Some(audit) = &state.audit {
             return Ok(audit.clone());
         }
@@ -148,7 +148,7 @@ impl AuditLog {
     }
 }
 
-impl State {
+impl LogState {
     /// Each is said once.
     fn note(&mut self, notes: Vec<String>) {
         for note in notes {

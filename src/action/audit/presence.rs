@@ -20,11 +20,11 @@ const PREFIX: &str = "run-";
 pub(super) struct Presence {
     /// The random part of the name of this process's file.
     run: String,
-    state: Mutex<State>,
+    state: Mutex<PresenceState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PresenceState {
     /// Locked from the first action on.
     lock: Option<File>,
     /// Asked for, and without a result.

@@ -41,7 +41,7 @@ pub(super) struct AskedRows {
 
 /// A schema of ours.
 #[derive(Debug, Deserialize)]
-struct Found {
+struct AuditSchema {
     schema: String,
     /// Who owns it without being trusted.
     stranger: Option<String>,
@@ -60,7 +60,7 @@ impl AuditTables {
         let (mut tables, mut notes) = (Self::default(), Vec::new());
         tables.owners = owners.clone();
         for row in rows {
-            let Ok(found) = serde_json::from_str::<Found>(&row) else { continue };
+            let Ok(found) = serde_json::from_str::<AuditSchema>(&row) else { continue };
             let Ok(schema) = SchemaName::new(&found.schema) else { continue };
             if found.in_recovery {
                 return (tables, vec!["on a standby nothing can be written to locktop_audit".to_owned()]);

@@ -58,7 +58,7 @@ impl Order {
 
 /// What the executor answers, in the order of the work.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum ExecutorReply {
     /// Of how many targets of a command it is known what came of them, by its number. One or the other may be left out.
     Progress(u64, usize),
     /// What came of each target of a command.
@@ -85,7 +85,7 @@ pub struct Settings {
 /// The executor. Dropping it ends it, whatever it is doing.
 pub struct Executor {
     orders: mpsc::Sender<Order>,
-    answers: mpsc::Receiver<Answer>,
+    answers: mpsc::Receiver<ExecutorReply>,
     pids: Box<dyn Fn() -> Vec<i32> + Send + Sync>,
     task: JoinHandle<()>,
 }
@@ -104,12 +104,14 @@ impl Executor {
                     other if other.server() != worker.settings.server => refuse(&other, ANOTHER_SERVER),
                     Order::Act(command) => {
                         // Where nobody takes them in fast enough the next one says it all.
-                        let progress = |done| drop(sender.try_send(Answer::Progress(command.number, done)));
-                        Answer::Reported(Arc::new(worker.act(&command, &progress).await))
+                        let progress =
+                            |done| drop(sender.try_send(ExecutorReply::Progress(command.number, done)));
+                        ExecutorReply::Reported(Arc::new(worker.act(&command, &progress).await))
                     }
-                    Order::PlanRecovery { number, schema, request, .. } => {
-                        Answer::RecoveryPlanned(number, worker.plan(&schema, &request).await.map(Arc::new))
-                    }
+                    Order::PlanRecovery { number, schema, request, .. } => ExecutorReply::RecoveryPlanned(
+                        number,
+                        worker.plan(&schema, &request).await.map(Arc::new),
+                    ),
                 };
                 if sender.send(answer).await.is_err() {
                     return;
@@ -120,7 +122,7 @@ impl Executor {
     }
 
     /// Hands an order over, without waiting. The answer comes at once where it cannot be taken.
-    pub fn order(&self, order: Order) -> Option<Answer> {
+    pub fn order(&self, order: Order) -> Option<ExecutorReply> {
         let why = match self.orders.try_send(order) {
             Ok(()) => return None,
             Err(mpsc::error::TrySendError::Full(order)) => (order, "too much waits to be done already"),
@@ -135,7 +137,7 @@ impl Executor {
     }
 
     /// What it answers next; none once it has ended.
-    pub async fn answer(&mut self) -> Option<Answer> {
+    pub async fn answer(&mut self) -> Option<ExecutorReply> {
         self.answers.recv().await
     }
 }
@@ -153,10 +155,10 @@ impl Drop for Executor {
 }
 
 /// The answer to what is not even tried.
-pub fn refuse(order: &Order, why: &str) -> Answer {
+pub fn refuse(order: &Order, why: &str) -> ExecutorReply {
     match order {
-        Order::Act(command) => Answer::Reported(Arc::new(not_tried(command, why))),
-        Order::PlanRecovery { number, .. } => Answer::RecoveryPlanned(*number, Err(why.to_owned())),
+        Order::Act(command) => ExecutorReply::Reported(Arc::new(not_tried(command, why))),
+        Order::PlanRecovery { number, .. } => ExecutorReply::RecoveryPlanned(*number, Err(why.to_owned())),
     }
 }
 

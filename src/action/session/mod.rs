@@ -47,7 +47,7 @@ use words::Words;
 
 /// The server's answer to `assets/sql/signal.sql`: a word, and how the session was just then.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct Answer {
+struct SignalAnswer {
     word: String,
     /// Whether the signal was sent; none where it was not even tried.
     sent: Option<bool>,
@@ -79,7 +79,7 @@ pub(super) async fn ask<'a>(
         Err(error) => return refused(client, session, &error).await,
     };
     let row = rows.first().map_or("", String::as_str);
-    let answer: Answer = match serde_json::from_str(row) {
+    let answer: SignalAnswer = match serde_json::from_str(row) {
         Ok(answer) => answer,
         Err(error) => return Asking::Over(Outcome::Uncertain, format!("the answer cannot be read: {error}")),
     };

@@ -28,7 +28,7 @@ pub(in crate::action) struct Pending<'a> {
 
 /// Where a process stands.
 #[derive(Debug, Deserialize)]
-struct Row {
+struct SessionRow {
     pid: i32,
     backend_start: Option<Timestamp>,
     query_start: Option<Timestamp>,
@@ -37,7 +37,7 @@ struct Row {
 
 impl Pending<'_> {
     /// What has happened, if it has.
-    fn done(&self, rows: &[Row]) -> Option<&'static str> {
+    fn done(&self, rows: &[SessionRow]) -> Option<&'static str> {
         let pid = self.session.pid;
         let start = Some(self.session.backend_start);
         let Some(row) = rows.iter().find(|row| row.pid == pid && row.backend_start == start) else {
@@ -100,7 +100,7 @@ fn left(start: Instant, wait: Duration) -> Duration {
     wait.saturating_sub(start.elapsed())
 }
 
-async fn look(client: &Client, pids: &[i32]) -> Result<Vec<Row>, String> {
+async fn look(client: &Client, pids: &[i32]) -> Result<Vec<SessionRow>, String> {
     let rows = send(client, Access::ReadOnly, &sql::watch(pids)).await.map_err(|error| error.to_string())?;
     let rows = rows.iter().map(|row| serde_json::from_str(row)).collect::<Result<_, _>>();
     rows.map_err(|error| format!("the answer cannot be read: {error}"))

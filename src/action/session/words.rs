@@ -1,6 +1,6 @@
 //! What is not as it was seen, in words.
 
-use super::Answer;
+use super::SignalAnswer;
 use crate::model::Timestamp;
 use crate::model::plan::{Seen, SessionTarget, Signal};
 use crate::text::one_line;
@@ -14,7 +14,7 @@ pub(super) struct Words {
 
 impl Words {
     /// Why nothing was signalled, in words: what is another than it was shown.
-    pub(super) fn changed(&self, seen: &SessionTarget, now: &Answer) -> String {
+    pub(super) fn changed(&self, seen: &SessionTarget, now: &SignalAnswer) -> String {
         let began = |was: Option<Timestamp>, is: Option<Timestamp>| self.began(was, is);
         match now.word.as_str() {
             "gone" => format!("there is no session of pid {} any more", seen.pid),
@@ -62,7 +62,7 @@ impl Words {
     }
 
     /// `it serves another client by now: web-2, not web-1`.
-    fn client(seen: &SessionTarget, now: &Answer) -> String {
+    fn client(seen: &SessionTarget, now: &SignalAnswer) -> String {
         let name = |name: Option<&str>| match name {
             Some(name) if !name.is_empty() => one_line(name).into_owned(),
             _ => "one without a name".to_owned(),
@@ -129,8 +129,8 @@ mod tests {
         }
     }
 
-    fn unseen() -> Answer {
-        Answer {
+    fn unseen() -> SignalAnswer {
+        SignalAnswer {
             word: String::new(),
             sent: None,
             backend_start: None,
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn times_are_as_exact_as_the_difference_needs() {
         let words = Words { offset: chrono::FixedOffset::east_opt(3600).unwrap() };
-        let answer = |xact_start: Option<&str>| Answer {
+        let answer = |xact_start: Option<&str>| SignalAnswer {
             word: "transaction".to_owned(),
             sent: None,
             backend_start: None,
@@ -178,7 +178,7 @@ mod tests {
             state_change: Seen::Same(Some(nine)),
             ..seen()
         };
-        let now = |word: &str, application: &str| Answer {
+        let now = |word: &str, application: &str| SignalAnswer {
             word: word.to_owned(),
             query_start: Some(ten),
             state_change: Some(ten),

@@ -285,7 +285,7 @@ fn what_is_said_of_a_deadlock_has_no_password_either() {
     use crate::feed::record::redact::Redaction;
     use crate::model::Text;
     use crate::model::event::{Draft, Event, Events};
-    use crate::model::finding::deadlocks::Seen;
+    use crate::model::finding::deadlocks::SeenCycle;
     use crate::model::past::GraphFrom;
     let mut stage = Stage::new(Limits::default());
     stage.look(sample::incident(0.0));
@@ -293,7 +293,7 @@ fn what_is_said_of_a_deadlock_has_no_password_either() {
     let statement = "alter role app PASSWORD 's3cret'";
     let said: Text = format!("4410 deploy@ci waited for Share on accounts: {statement}").into();
     let seen_at = kept.snapshot.taken_at;
-    kept.past.deadlocks.cycles.push(Seen { parties: Vec::new(), said: vec![said.clone()], at: seen_at });
+    kept.past.deadlocks.cycles.push(SeenCycle { parties: Vec::new(), said: vec![said.clone()], at: seen_at });
     let mut sessions = kept.snapshot.backends.rows.as_ref().clone();
     sessions[0].query = Some(statement.into());
     kept.past.graph_from = Some(GraphFrom { backends: Arc::new(sessions), answers: Vec::new() });

@@ -30,7 +30,7 @@ pub enum KeySeen {
 
 /// What is seen beside the job itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct JobFacts<'a> {
     /// The server's clock when the snapshot was taken.
     pub now: Timestamp,
     /// When the jobs were read. What is renewed is judged by when it was read: later it is only old.
@@ -58,7 +58,7 @@ pub struct Seen<'a> {
 }
 
 /// The state of one job: of one that runs by the surest proof that its system has.
-pub fn judge(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
+pub fn judge(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Judged {
     let plain = |state| Judged { state, proof: Proof::None, since: None, pid: None };
     match &*job.state {
         "running" => running(adapter, job, seen),
@@ -82,14 +82,14 @@ pub fn judge(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
 }
 
 /// A job that waits for something to end: by its term, where it has one that has ended.
-fn blocked(job: &Job, seen: &Seen<'_>) -> Judged {
+fn blocked(job: &Job, seen: &JobFacts<'_>) -> Judged {
     let since = job.lease_until.filter(|end| *end <= seen.now);
     let proof = if since.is_some() { Proof::Lease } else { Proof::None };
     Judged { state: State::Blocked, proof, since, pid: None }
 }
 
 /// A job that runs by its row: the surest proof that its system has counts.
-fn running(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
+fn running(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Judged {
     let proofs = [by_key, by_session, by_worker, by_beat, by_lease];
     let found = proofs.iter().find_map(|proof| proof(adapter, job, seen));
     let found = found.unwrap_or(Judged { state: State::Unknown, proof: Proof::None, since: None, pid: None });
@@ -100,12 +100,12 @@ fn running(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
     }
 }
 
-fn is_slow(job: &Job, seen: &Seen<'_>) -> bool {
+fn is_slow(job: &Job, seen: &JobFacts<'_>) -> bool {
     let runs = job.started_at.map(|started| (seen.read_at - started).as_seconds_f64());
     job.limit.zip(runs).is_some_and(|(limit, runs)| runs > limit)
 }
 
-fn by_key(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+fn by_key(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     if !adapter.evidence.has_key {
         return None;
     }
@@ -131,7 +131,7 @@ pub(super) fn of_key(key: KeySeen, in_recovery: bool, now: Timestamp, grace: f64
     }
 }
 
-fn by_session(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+fn by_session(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     if !adapter.evidence.has_session || seen.in_recovery {
         return None;
     }
@@ -140,7 +140,7 @@ fn by_session(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
     Some(Judged { state, proof: Proof::Session, since: None, pid })
 }
 
-fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+fn by_worker(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     let Some(worker) = seen.worker else {
         let lost = Judged { state: State::Lost, proof: Proof::Absent, since: None, pid: None };
         return Some(lost).filter(|_| is_absent(job, seen) && adapter.evidence.absent_is_lost);
@@ -156,13 +156,13 @@ fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
 }
 
 /// Whether its system names nobody as its worker, or somebody who is on no list.
-fn is_absent(job: &Job, seen: &Seen<'_>) -> bool {
+fn is_absent(job: &Job, seen: &JobFacts<'_>) -> bool {
     job.worker.as_deref().is_some_and(|name| name.is_empty() || (seen.has_workers && was_there(job, seen)))
 }
 
 /// Whether a worker has had the time to be listed, and the job was not read before the workers: who has just begun, or has just ended, is
 /// missing from a list for a moment.
-fn was_there(job: &Job, seen: &Seen<'_>) -> bool {
+fn was_there(job: &Job, seen: &JobFacts<'_>) -> bool {
     let ran = job.started_at.map(|started| (seen.workers_at - started).as_seconds_f64());
     seen.read_at >= seen.workers_at && ran.is_none_or(|ran| ran >= LISTED)
 }
@@ -170,7 +170,7 @@ fn was_there(job: &Job, seen: &Seen<'_>) -> bool {
 /// So long after the start of a job its worker is listed, in seconds.
 const LISTED: f64 = 10.0;
 
-fn by_beat(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+fn by_beat(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     of_beat(job.beat_at, adapter.beat_limit(), seen.read_at)
 }
 
@@ -182,7 +182,7 @@ fn of_beat(beat_at: Option<Timestamp>, limit: Option<f64>, read_at: Timestamp) -
     Some(Judged { state, proof: Proof::Heartbeat, since: Some(beat).filter(|_| is_old), pid: None })
 }
 
-fn by_lease(_: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+fn by_lease(_: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     let end = job.lease_until?;
     let is_over = end <= seen.read_at;
     let state = if is_over { State::Lost } else { State::Running };
@@ -190,7 +190,7 @@ fn by_lease(_: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
 }
 
 /// What runs for longer than its system lets anything run: its rescuer has not been there. Who is gone nobody knows.
-fn by_age(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+fn by_age(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     let limit = adapter.evidence.age_limit.as_ref().and_then(|limit| adapter.seconds(limit))?;
     let started = job.started_at?;
     let is_late = (seen.read_at - started).as_seconds_f64() > limit;

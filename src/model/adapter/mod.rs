@@ -22,7 +22,7 @@ pub use board::{
 pub use definition::{
     Adapter, ColumnKind, Evidence, Limit, Need, Query, Setting, TableName, TableRule, Version,
 };
-pub use evidence::{Judged, KeySeen, Seen, judge};
+pub use evidence::{JobFacts, Judged, KeySeen, judge};
 pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
 pub use part::{Column, Part, Parts, ValueKind};
 pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};

@@ -22,7 +22,7 @@ const MEMORY: TimeDelta = TimeDelta::seconds(60);
 pub struct Deadlocks {
     pub(crate) counted: Option<Counted>,
     /// Cycles of the last minute, that of no deadlock yet.
-    pub(crate) cycles: Vec<Seen>,
+    pub(crate) cycles: Vec<SeenCycle>,
     /// Deadlocks of the last minute, oldest first.
     pub(crate) broken: Vec<Broken>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Counted {
 
 /// A cycle of the last minute.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct SeenCycle {
     pub(crate) parties: Vec<Party>,
     /// What each was and did, while it was there: one is gone as soon as the deadlock is broken.
     pub(crate) said: Vec<Text>,
@@ -120,7 +120,7 @@ impl Deadlocks {
         for cycle in graph.cycles.iter().take(LIMIT) {
             self.cycles.retain(|seen| seen.parties != *cycle);
             let said = cycle.iter().take(LISTED).map(|party| told(snapshot, graph, index, *party)).collect();
-            self.cycles.push(Seen { parties: cycle.clone(), said, at: now });
+            self.cycles.push(SeenCycle { parties: cycle.clone(), said, at: now });
         }
         self.cycles.drain(..self.cycles.len().saturating_sub(LIMIT));
     }
@@ -156,7 +156,7 @@ impl Deadlocks {
             // The last that was seen and is no more.
             let over = self.cycles.iter().rposition(|seen| !graph.cycles.contains(&seen.parties));
             let victims = over.map(|index| {
-                let Seen { parties, said, .. } = self.cycles.remove(index);
+                let SeenCycle { parties, said, .. } = self.cycles.remove(index);
                 Victims { parties, said }
             });
             self.broken.push(Broken { at, since: before.at, rise, victims });

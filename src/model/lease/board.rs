@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Lease, LeaseId, LeaseState, Place, in_redis};
+use super::{Lease, LeaseId, LeaseState, RowPosition, in_redis};
 use crate::model::lock::LockType;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
@@ -128,7 +128,7 @@ fn row(
     snapshot: &Snapshot,
     table: &TableRows<Lease>,
     lease: &Lease,
-    waiting: &FxHashMap<(u32, Place), u32>,
+    waiting: &FxHashMap<(u32, RowPosition), u32>,
 ) -> LeaseRow {
     // Rows that could not be read anew are as they were then: since, they may have been renewed.
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
@@ -163,7 +163,7 @@ fn alive(snapshot: &Snapshot, lease: &Lease) -> Option<bool> {
 }
 
 /// How many wait for a row, by table and place: all but the first wait for its tuple lock, and the first holds it.
-fn waiting(snapshot: &Snapshot) -> FxHashMap<(u32, Place), u32> {
+fn waiting(snapshot: &Snapshot) -> FxHashMap<(u32, RowPosition), u32> {
     let mut waiting = FxHashMap::default();
     if snapshot.systems.leases.is_empty() || snapshot.locks.error.is_some() {
         return waiting;

@@ -9,4 +9,4 @@ mod tests;
 
 pub use board::{Board, Counts, LeaseRow};
 pub use in_redis::{SOURCE as REDIS, id as redis_id};
-pub use rows::{Lease, LeaseId, LeaseState, Place};
+pub use rows::{Lease, LeaseId, LeaseState, RowPosition};

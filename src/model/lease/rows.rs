@@ -9,7 +9,7 @@ use crate::model::{Text, Timestamp};
 pub type LeaseId = TextId;
 
 /// Where a row is in its table: page and line.
-pub type Place = (u32, u16);
+pub type RowPosition = (u32, u16);
 
 /// A row of `distlock`: a lease in a table.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,7 +35,7 @@ pub struct Lease {
     /// `backend_start` of that session; none where the table does not say it.
     pub backend_start: Option<Timestamp>,
     /// `ctid`: page and line of the row, which a tuple lock names; none where it was not read.
-    pub place: Option<Place>,
+    pub place: Option<RowPosition>,
 }
 
 /// How a lease is. The order is that of urgency.

@@ -35,7 +35,7 @@ impl Standing {
 
 /// A key as one of the servers has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ServerKey {
     /// Index of the server in its set.
     pub server: usize,
     /// What is stored under the key there.
@@ -72,7 +72,7 @@ pub struct RedisLease {
     /// On how many servers the key never goes.
     pub without_expiry: u32,
     /// The key on each server that has it, in the order of the servers.
-    pub places: Vec<Place>,
+    pub places: Vec<ServerKey>,
 }
 
 impl RedisLease {
@@ -171,13 +171,13 @@ pub fn merge_sets(readings: &[ServerReading], sets: &[usize]) -> RedisLeases {
 fn locks(readings: &[ServerReading], set: usize, first: usize) -> Vec<RedisLease> {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let down = count(readings.iter().filter(|reading| reading.keys.is_err()).count());
-    let mut by_key: BTreeMap<&Bytes, Vec<Place>> = BTreeMap::new();
+    let mut by_key: BTreeMap<&Bytes, Vec<ServerKey>> = BTreeMap::new();
     for (server, reading) in readings.iter().enumerate() {
         for KeyReading { key, value, expiry } in reading.keys.iter().flatten() {
             let places = by_key.entry(key).or_default();
             // A server that names a key twice has one of it.
             if places.last().is_none_or(|place| place.server != server) {
-                places.push(Place { server, value: value.clone(), expiry: *expiry });
+                places.push(ServerKey { server, value: value.clone(), expiry: *expiry });
             }
         }
     }
@@ -187,18 +187,19 @@ fn locks(readings: &[ServerReading], set: usize, first: usize) -> Vec<RedisLease
 }
 
 /// One key; none without a place where it is.
-fn lease(key: &Bytes, places: Vec<Place>, servers: u32, down: u32) -> Option<RedisLease> {
-    let mut candidates: Vec<Vec<&Place>> = Vec::new();
+fn lease(key: &Bytes, places: Vec<ServerKey>, servers: u32, down: u32) -> Option<RedisLease> {
+    let mut candidates: Vec<Vec<&ServerKey>> = Vec::new();
     for place in &places {
-        let same =
-            |group: &Vec<&Place>| group.first().is_some_and(|first| first.value.same_holder(&place.value));
+        let same = |group: &Vec<&ServerKey>| {
+            group.first().is_some_and(|first| first.value.same_holder(&place.value))
+        };
         match candidates.iter_mut().find(|group| same(group)) {
             Some(group) => group.push(place),
             None => candidates.push(vec![place]),
         }
     }
-    let votes = |group: &Vec<&Place>| u32::try_from(group.len()).unwrap_or(u32::MAX);
-    let name = |group: &Vec<&Place>| group.iter().map(|place| place.value.shown()).min();
+    let votes = |group: &Vec<&ServerKey>| u32::try_from(group.len()).unwrap_or(u32::MAX);
+    let name = |group: &Vec<&ServerKey>| group.iter().map(|place| place.value.shown()).min();
     candidates.sort_by(|a, b| votes(b).cmp(&votes(a)).then_with(|| name(a).cmp(&name(b))));
     let mut candidates = candidates.into_iter();
     let best = candidates.next()?;
@@ -232,7 +233,7 @@ fn lease(key: &Bytes, places: Vec<Place>, servers: u32, down: u32) -> Option<Red
 
 /// When fewer than a majority are left: the keys go one after the other, and the majority with the one that is the
 /// quorum's last. Without a majority, when the last one goes.
-fn expiry(group: &[&Place], quorum: u32) -> Expiry {
+fn expiry(group: &[&ServerKey], quorum: u32) -> Expiry {
     let mut all: Vec<Expiry> = group.iter().map(|place| place.expiry).collect();
     all.sort_by_key(|expiry| std::cmp::Reverse(expiry.order()));
     let deciding = usize::try_from(quorum).unwrap_or(usize::MAX).saturating_sub(1);

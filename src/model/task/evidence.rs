@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::state::{KeyState, Proof};
-use super::watch::{Held, Seen, Watch};
+use super::watch::{Held, KeyHolder, Watch};
 use super::{Execution, TaskKey, TaskSet, also_of};
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
@@ -113,7 +113,7 @@ impl Keys<'_> {
         let place = (self.set.tables.table, execution.id);
         let tied = self.holders.tied.contains(&execution.id);
         if let Some(backend) = pid.and_then(|pid| self.snapshot.backend(pid)) {
-            let seen = Seen { pid: backend.pid, start: backend.backend_start, tied, ended: false };
+            let seen = KeyHolder { pid: backend.pid, start: backend.backend_start, tied, ended: false };
             self.after.seen.insert(place, seen);
         }
         let logged = execution.backend_pid;
@@ -138,7 +138,7 @@ impl Keys<'_> {
         let was_held = self.before.seen.get(&place).map(|seen| {
             let ended =
                 seen.start.and_then(|start| self.snapshot.has_session(seen.pid, start)) == Some(false);
-            Seen { ended: seen.ended || ended, ..*seen }
+            KeyHolder { ended: seen.ended || ended, ..*seen }
         });
         self.after.seen.extend(was_held.map(|seen| (place, seen)));
         let proof = self.set.proof(execution, key);

@@ -28,7 +28,7 @@ impl Watch {
         let before = std::mem::take(self);
         self.epoch = before.epoch;
         let held = Held::of(snapshot);
-        let mut look = Look { before: &before, after: self, snapshot, thresholds, held };
+        let mut look = BoardBuilder { before: &before, after: self, snapshot, thresholds, held };
         let leaked = look.leaked();
         let mut rows = Vec::new();
         for place in 0..snapshot.task_sets.len() {
@@ -49,7 +49,7 @@ struct About<'a> {
     holders: Holders,
 }
 
-struct Look<'a> {
+struct BoardBuilder<'a> {
     before: &'a Watch,
     after: &'a mut Watch,
     snapshot: &'a Snapshot,
@@ -57,7 +57,7 @@ struct Look<'a> {
     held: Held,
 }
 
-impl Look<'_> {
+impl BoardBuilder<'_> {
     fn standby(&self) -> bool {
         self.snapshot.server().is_none_or(|server| server.in_recovery)
     }

@@ -26,5 +26,5 @@ pub use rows::{Execution, KeyRule, Schedule, TaskId, TaskSet, TaskTables};
 pub use state::{Evidence, KeyState, Proof, TaskState, of_execution, of_schedule};
 pub use streak::Streak;
 pub use watch::Watch;
-pub(crate) use watch::{Epoch, Seen};
+pub(crate) use watch::{Epoch, KeyHolder};
 pub use words::evidence;

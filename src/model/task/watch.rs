@@ -15,14 +15,14 @@ pub struct Watch {
     /// Executions, by set and id, whose key was free at every look since.
     pub(crate) free: FxHashMap<(u32, i64), Timestamp>,
     /// Who held the key of an execution, by set and id, when somebody last did.
-    pub(crate) seen: FxHashMap<(u32, i64), Seen>,
+    pub(crate) seen: FxHashMap<(u32, i64), KeyHolder>,
     /// Who held which key for nothing at the last look, and at every look since.
     pub(crate) idle: FxHashMap<(i32, i64), Timestamp>,
 }
 
 /// Who was seen to hold the key of an execution.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct KeyHolder {
     pub(crate) pid: i32,
     /// When that session began, where this role may see it.
     pub(crate) start: Option<Timestamp>,

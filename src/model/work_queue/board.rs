@@ -172,7 +172,8 @@ impl Board {
         if snapshot.systems.items.is_empty() {
             return Self { rows: Vec::new(), depth };
         }
-        let look = Look { snapshot, thresholds, holders: holders(snapshot), up_since: snapshot.up_since() };
+        let look =
+            BoardBuilder { snapshot, thresholds, holders: holders(snapshot), up_since: snapshot.up_since() };
         let tables = snapshot.systems.items.iter().enumerate();
         let rows = tables.flat_map(|(place, table)| {
             let items = table.section.rows.iter().enumerate();
@@ -200,14 +201,14 @@ fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
     held.filter_map(key).collect()
 }
 
-struct Look<'a> {
+struct BoardBuilder<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
     holders: FxHashMap<i64, Option<i32>>,
     up_since: Option<Timestamp>,
 }
 
-impl Look<'_> {
+impl BoardBuilder<'_> {
     fn row(&self, place: usize, table: &TableRows<Item>, at: usize, item: &Item) -> Option<ItemRow> {
         let own = table.source.own_keys;
         let key = match table.source.key_rule {

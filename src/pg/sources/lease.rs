@@ -1,7 +1,7 @@
 //! Leases: `distlock`.
 
 use super::source::{Source, filled};
-use crate::model::lease::{Lease, Place};
+use crate::model::lease::{Lease, RowPosition};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
@@ -110,7 +110,7 @@ fn end_of(renewed_at: Timestamp, term: f64) -> Option<Timestamp> {
 }
 
 /// Reads a `ctid` such as `(0,7)`: page, and line in it; none where the text has another form.
-fn place_of(text: &str) -> Option<Place> {
+fn place_of(text: &str) -> Option<RowPosition> {
     let (page, line) = text.strip_prefix('(')?.strip_suffix(')')?.split_once(',')?;
     Some((page.parse().ok()?, line.parse().ok()?))
 }

@@ -11,7 +11,7 @@ pub use json::json;
 pub use text::text;
 
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{Elsewhere, Meeting, Place, meeting};
+use crate::model::lock_of::{CatalogRelation, Elsewhere, Meeting, meeting};
 use crate::model::statement::{Relation, Statement, Unknown, Work};
 use crate::model::view::View;
 
@@ -23,7 +23,7 @@ pub struct Now {
     /// The server, its database: as people call it.
     pub target: String,
     /// What there is of each relation that the statements name, in their order.
-    pub places: Vec<(Relation, Result<Place, Elsewhere>)>,
+    pub places: Vec<(Relation, Result<CatalogRelation, Elsewhere>)>,
 }
 
 /// What was asked, and what is known of it.
@@ -102,11 +102,11 @@ impl Report {
 }
 
 impl Now {
-    fn place(&self, relation: &Relation) -> Option<&Place> {
+    fn place(&self, relation: &Relation) -> Option<&CatalogRelation> {
         self.found(relation)?.as_ref().ok()
     }
 
-    fn found(&self, relation: &Relation) -> Option<&Result<Place, Elsewhere>> {
+    fn found(&self, relation: &Relation) -> Option<&Result<CatalogRelation, Elsewhere>> {
         self.places.iter().find(|(named, _)| named == relation).map(|(_, found)| found)
     }
 }

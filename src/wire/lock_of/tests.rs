@@ -18,7 +18,7 @@ fn report(text: &str, view: Option<View>) -> Report {
     let statements = statements(text);
     let place = |relation: Relation| {
         let oid = if relation.name == "orders" { 9 } else { 20 };
-        let found = Place {
+        let found = CatalogRelation {
             oid,
             schema: "shop".to_owned(),
             kind: 'r',

@@ -3,7 +3,7 @@
 use super::{Now, Report, advice, said, work};
 use crate::model::backend::Backend;
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{Elsewhere, How, Meeting, Obstacle, Place, known};
+use crate::model::lock_of::{CatalogRelation, Elsewhere, How, Meeting, Obstacle, known};
 use crate::model::lock_words::beside;
 use crate::model::statement::{Relation, Statement, Take};
 use crate::model::view::View;
@@ -149,7 +149,7 @@ fn elsewhere(now: &Now, relation: &Relation) -> String {
 }
 
 /// `is a table, about 1,200,000 rows, 310 MB`
-fn size(place: &Place) -> String {
+fn size(place: &CatalogRelation) -> String {
     let kind = match place.kind {
         'p' => "a partitioned table",
         'i' | 'I' => "an index",

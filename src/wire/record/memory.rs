@@ -6,14 +6,14 @@ use super::activity;
 use super::cell::{Cell, column, rows};
 use super::columns::{columns, flat_rows, lists};
 use super::strings::{Decoded, Strings};
-use crate::model::finding::deadlocks::{Broken, Counted, Seen as SeenCycle, Victims};
+use crate::model::finding::deadlocks::{Broken, Counted, SeenCycle, Victims};
 use crate::model::finding::{Deadlocks, NewRoots};
 use crate::model::held::{HeldLocks, HeldSince};
 use crate::model::held_watch::{Doing, HeldWatch};
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock};
 use crate::model::past::GraphFrom;
-use crate::model::task::{Epoch, Seen, Watch};
+use crate::model::task::{Epoch, KeyHolder, Watch};
 use crate::model::view::{Sample, Series};
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp};
@@ -224,7 +224,7 @@ pub(super) fn of_marks(
         free.map(|((table, id), since)| Free { table: *table, id: *id, since: *since }).collect();
     free.sort_unstable_by_key(|row| (row.table, row.id));
     let seen = watch.seen.iter().map(|((table, id), seen)| {
-        let Seen { pid, start, tied, ended } = *seen;
+        let KeyHolder { pid, start, tied, ended } = *seen;
         SeenHolder { table: *table, id: *id, pid, start, tied, ended }
     });
     let mut seen: Vec<_> = seen.collect();
@@ -259,7 +259,7 @@ pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (Watch, Deadlocks, NewRo
     let free = rows::<Free>(&kept.free, strings).into_iter();
     let seen = rows::<SeenHolder>(&kept.seen, strings).into_iter().map(|row| {
         let SeenHolder { table, id, pid, start, tied, ended } = row;
-        ((table, id), Seen { pid, start, tied, ended })
+        ((table, id), KeyHolder { pid, start, tied, ended })
     });
     let idle = rows::<IdleKey>(&kept.idle, strings).into_iter();
     let watch = Watch {

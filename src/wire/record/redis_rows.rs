@@ -7,7 +7,7 @@ use super::cell::{Cell, Column};
 use super::columns::{codes, columns, flat_rows, lists};
 use super::strings::{Decoded, Strings};
 use crate::model::redis_lease::{
-    Bytes, Expiry, LockValue, Place, RedisLease, RedisLeases, ServerState, Standing,
+    Bytes, Expiry, LockValue, RedisLease, RedisLeases, ServerKey, ServerState, Standing,
 };
 use crate::model::{Text, Timestamp};
 
@@ -40,10 +40,10 @@ columns! {
         10 others: Vec<(LockValue, u32)>,
         11 expiry: Expiry,
         12 without_expiry: u32,
-        13 places: Vec<Place>,
+        13 places: Vec<ServerKey>,
     }
     /// A key as one of the servers has it.
-    RedisPlaces of Place {
+    RedisPlaces of ServerKey {
         1 server: usize,
         2 value: LockValue,
         3 expiry: Expiry,
@@ -78,7 +78,7 @@ lists! {
     ServerLists of ServerState;
     SizeLists of usize;
     /// Where a key is.
-    PlaceLists of Place;
+    PlaceLists of ServerKey;
     /// Fields of a hash.
     FieldLists of Bytes;
     /// How often each was locked.

@@ -505,7 +505,7 @@ impl Dice {
     }
 
     fn marks(&mut self) -> Past {
-        use crate::model::finding::deadlocks::{Broken, Counted, Seen, Victims};
+        use crate::model::finding::deadlocks::{Broken, Counted, SeenCycle, Victims};
         let mut past = Past::default();
         past.watch.free = self.some(4, |dice| ((dice.u32(), dice.i64()), dice.time())).into_iter().collect();
         past.watch.idle = self.some(4, |dice| ((dice.i32(), dice.i64()), dice.time())).into_iter().collect();
@@ -518,7 +518,7 @@ impl Dice {
             databases: dice.some(3, Self::u32).into(),
             started_at: dice.maybe(Self::time),
         });
-        past.deadlocks.cycles = self.some(3, |dice| Seen {
+        past.deadlocks.cycles = self.some(3, |dice| SeenCycle {
             parties: dice.some(3, Self::party),
             said: dice.some(3, Self::line),
             at: dice.time(),
@@ -813,7 +813,7 @@ fn text_of_a_file_is_fit_for_a_screen() {
     let mut dice = Dice(1);
     let evil: Text = "\u{1b}]0;x\u{7}".into();
     let mut past = Past::default();
-    past.deadlocks.cycles.push(crate::model::finding::deadlocks::Seen {
+    past.deadlocks.cycles.push(crate::model::finding::deadlocks::SeenCycle {
         parties: Vec::new(),
         said: vec![Text::clone(&evil)],
         at: dice.time(),

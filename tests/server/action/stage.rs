@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use locktop::action::executor::{Answer, Executor, Order, Settings};
+use locktop::action::executor::{Executor, ExecutorReply, Order, Settings};
 use locktop::action::{Actor, Asked, Lines, Record};
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
@@ -97,8 +97,8 @@ impl Hands {
         let mut told = Vec::new();
         loop {
             match self.executor.answer().await.unwrap() {
-                Answer::Progress(1, done) => told.push(done),
-                Answer::Reported(report) => {
+                ExecutorReply::Progress(1, done) => told.push(done),
+                ExecutorReply::Reported(report) => {
                     // Each target is counted once; what nobody took in may be missing.
                     assert!(told.is_sorted_by(|one, next| one < next), "{told:?}");
                     assert!(told.iter().all(|done| (1..=report.results.len()).contains(done)), "{told:?}");

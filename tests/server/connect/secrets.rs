@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::super::binary::{locktop, run_beside};
-use super::super::desk::Desk;
+use super::super::dashboard::Dashboard;
 use super::server::Server;
 use super::{connected, support};
 
@@ -74,20 +74,20 @@ async fn what_is_on_the_screen_and_on_record() {
         "[targets.shop]\nconninfo = \"postgresql://alice:{SECRET}@127.0.0.1:{}/postgres?sslmode=require\"\n",
         server.port
     );
-    let mut desk = Desk::with((120, 35), "shop", &["--screen", "backends"], &config);
-    desk.screen.shows("idler");
-    desk.screen.keys("/idler<enter>");
-    desk.select_first(&pid.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.keys("y");
-    support::wait_for("it to be on record", || desk.on_record("\"fate\":\"done\"") == 1);
-    assert_eq!(desk.on_record(SECRET) + desk.on_record("xyzzy"), 0);
+    let mut dashboard = Dashboard::with((120, 35), "shop", &["--screen", "backends"], &config);
+    dashboard.screen.shows("idler");
+    dashboard.screen.keys("/idler<enter>");
+    dashboard.select_first(&pid.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.keys("y");
+    support::wait_for("it to be on record", || dashboard.on_record("\"fate\":\"done\"") == 1);
+    assert_eq!(dashboard.on_record(SECRET) + dashboard.on_record("xyzzy"), 0);
     // Each page of the help, and the loss of the server with its reason.
-    desk.screen.keys("<esc><esc>?");
-    desk.screen.shows("Help");
-    desk.screen.keys("q");
+    dashboard.screen.keys("<esc><esc>?");
+    dashboard.screen.shows("Help");
+    dashboard.screen.keys("q");
     server.stop();
-    desk.screen.shows("DOWN");
-    desk.quit();
-    is_kept(&String::from_utf8_lossy(&desk.screen.seen().raw), "the terminal");
+    dashboard.screen.shows("DOWN");
+    dashboard.quit();
+    is_kept(&String::from_utf8_lossy(&dashboard.screen.seen().raw), "the terminal");
 }

@@ -1,12 +1,12 @@
 //! A forged schema (S2): marked like one of locktop's, and everything in it is mallory's.
 
-use locktop::action::executor::{Answer, Order};
+use locktop::action::executor::{ExecutorReply, Order};
 use locktop::model::plan::{Outcome, Request, Selection, TargetKind, Verb};
 use locktop::model::view::TargetId;
 use locktop::schema::{self, SchemaName};
 
+use super::actions::{act, answered, names_the_owner, refuses, targets};
 use super::commands::every_command;
-use super::deeds::{act, answered, names_the_owner, refuses, targets};
 use super::ground::{Ground, one_version, watchers};
 use super::looks::{command, limits, look};
 use super::stage::{Session, command as confirmed, seen};
@@ -115,7 +115,7 @@ async fn nobody_looks_into_a_forged_schema_or_acts_on_it() {
             };
             let answer = answered(&ground.info(role), order).await;
             ground.is_clean(&format!("{role}, the plan of a recovery"));
-            let Answer::RecoveryPlanned(1, Err(why)) = answer else { panic!("{answer:?}") };
+            let ExecutorReply::RecoveryPlanned(1, Err(why)) = answer else { panic!("{answer:?}") };
             assert!(names_the_owner(&why), "{why}");
             refuses(&ground, role, targets(&ground, "locktop", true).await).await;
         }

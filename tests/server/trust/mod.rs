@@ -5,10 +5,9 @@
 //! data wrappers, operator classes and untrusted languages take a superuser; nobody can put anything into another session's
 //! `pg_temp`; a virtual generated column (18) refuses functions and types of users.
 
+mod actions;
 mod changes;
 mod commands;
-mod dashboard;
-mod deeds;
 mod forged;
 pub(crate) mod ground;
 mod looks;
@@ -17,8 +16,9 @@ mod owners;
 mod path;
 mod race;
 mod rows;
+mod screens;
 mod shared;
 mod stored;
 
 use crate::action::stage;
-use crate::{binary, desk, pooler, support};
+use crate::{binary, dashboard, pooler, support};

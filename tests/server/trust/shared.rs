@@ -4,9 +4,9 @@ use std::process::Stdio;
 
 use locktop::model::plan::Verb;
 
+use super::actions::{act, targets, triggers};
 use super::binary::{finish, locktop};
 use super::commands::every_command;
-use super::deeds::{act, targets, triggers};
 use super::forged::{installed, signalled};
 use super::ground::{Ground, one_version};
 use super::looks::{limits, look};

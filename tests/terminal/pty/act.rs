@@ -4,7 +4,7 @@ use tokio_postgres::Client;
 
 use locktop::demo::scenario::{AdvisoryContention, ScratchSchema};
 
-use super::desk::{Desk, is_there};
+use super::dashboard::{Dashboard, is_there};
 use super::incident::Incident;
 use super::support;
 
@@ -21,20 +21,20 @@ async fn a_root_of_200_is_ended_and_the_next_one_rises() {
     let crowd = AdvisoryContention::default().start(&scratch).await.unwrap();
     let root = crowd.facts().roots[0].pid();
     let client = support::open(&support::conninfo(server)).await.client;
-    let mut desk = Desk::at((120, 35), &server.conninfo(), &["--screen", "chains"]);
-    desk.screen.shows("blocks 200, frees 1 now");
-    desk.select_first(&root.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.shows(&format!("pg_terminate_backend({root})"));
-    assert!(is_there(&client, root).await && desk.asked() == 0);
-    desk.screen.keys("y");
+    let mut dashboard = Dashboard::at((120, 35), &server.conninfo(), &["--screen", "chains"]);
+    dashboard.screen.shows("blocks 200, frees 1 now");
+    dashboard.select_first(&root.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.shows(&format!("pg_terminate_backend({root})"));
+    assert!(is_there(&client, root).await && dashboard.asked() == 0);
+    dashboard.screen.keys("y");
     support::wait_until("it has ended", async || !is_there(&client, root).await).await;
-    desk.screen.shows("blocks 199, frees 1 now");
-    desk.screen.hides("blocks 200");
+    dashboard.screen.shows("blocks 199, frees 1 now");
+    dashboard.screen.hides("blocks 200");
     support::wait_for("both ends of it to be on record", || {
-        desk.asked() == 1 && desk.on_record("\"fate\":\"done\"") == 1
+        dashboard.asked() == 1 && dashboard.on_record("\"fate\":\"done\"") == 1
     });
-    desk.quit();
+    dashboard.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

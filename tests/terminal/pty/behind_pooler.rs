@@ -8,7 +8,7 @@ use std::time::Duration;
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 
-use super::desk::{Desk, is_there};
+use super::dashboard::{Dashboard, is_there};
 use super::incident::Incident;
 use super::pooler::Pooler;
 use super::{binary, support};
@@ -72,18 +72,18 @@ async fn in_session_mode_it_works_and_says_so_and_leaves_nothing_behind() {
     let look = support::open(&incident.info()).await.client;
 
     for size in [(80, 24), (120, 35), (200, 60)] {
-        let mut desk = Desk::at(size, &target, &["--screen", "chains"]);
-        desk.screen.shows(&root.to_string());
-        desk.screen.shows("primary · pooler · ");
-        desk.quit();
+        let mut dashboard = Dashboard::at(size, &target, &["--screen", "chains"]);
+        dashboard.screen.shows(&root.to_string());
+        dashboard.screen.shows("primary · pooler · ");
+        dashboard.quit();
     }
-    let mut desk = Desk::at((120, 35), &target, &["--screen", "chains"]);
-    desk.select_first(&root.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.keys("y");
+    let mut dashboard = Dashboard::at((120, 35), &target, &["--screen", "chains"]);
+    dashboard.select_first(&root.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.keys("y");
     support::wait_until("it has ended", async || !is_there(&look, root).await).await;
-    desk.screen.shows("terminated");
-    desk.quit();
+    dashboard.screen.shows("terminated");
+    dashboard.quit();
     assert_same(&found(&pool).await, &before);
 }
 
@@ -96,9 +96,9 @@ async fn nothing_is_left_either_where_the_pooler_resets_nothing() {
     let target = pooler.target(&incident.info());
     let pool = ConnInfo::parse(&target).unwrap();
     let before = found(&pool).await;
-    let mut desk = Desk::at((120, 35), &target, &[]);
-    desk.screen.shows(&incident.root().to_string());
-    desk.quit();
+    let mut dashboard = Dashboard::at((120, 35), &target, &[]);
+    dashboard.screen.shows(&incident.root().to_string());
+    dashboard.quit();
     assert_same(&found(&pool).await, &before);
     let left = binary::run(binary::locktop(&["-w", "snapshot", "--format", "json", &target]));
     assert_eq!(left.status, Some(0), "{left:?}");
@@ -119,11 +119,11 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         let application = support::open(&pool).await.client;
 
         for size in [(80, 24), (120, 35), (200, 60)] {
-            let mut desk = Desk::at(size, &target, &["--screen", "chains"]);
-            desk.screen.shows(&root.to_string());
-            desk.screen.shows("primary · txn pool · ");
+            let mut dashboard = Dashboard::at(size, &target, &["--screen", "chains"]);
+            dashboard.screen.shows(&root.to_string());
+            dashboard.screen.shows("primary · txn pool · ");
             application.simple_query("SELECT 1").await.unwrap();
-            desk.quit();
+            dashboard.quit();
         }
         for words in [&["snapshot", "--format", "json"][..], &["check", "--format", "json"]] {
             let left = binary::run(binary::locktop(&[&["-w"], words, &[&target]].concat()));
@@ -131,19 +131,19 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         }
         assert_same(&found(&pool).await, &before);
 
-        let mut desk = Desk::at((200, 60), &target, &["--screen", "chains"]);
-        desk.select_first(&root.to_string());
-        desk.screen.keys("?\u{1b}[6~");
-        desk.screen.shows("This connection");
-        desk.screen.shows("in between, in transaction mode: each look is one transaction");
-        desk.screen.shows("no: it is a socket of this machine");
-        desk.screen.keys("\u{1b}");
-        desk.screen.shows("─ Chains");
-        desk.question("K", "y terminate");
-        desk.screen.keys("y");
+        let mut dashboard = Dashboard::at((200, 60), &target, &["--screen", "chains"]);
+        dashboard.select_first(&root.to_string());
+        dashboard.screen.keys("?\u{1b}[6~");
+        dashboard.screen.shows("This connection");
+        dashboard.screen.shows("in between, in transaction mode: each look is one transaction");
+        dashboard.screen.shows("no: it is a socket of this machine");
+        dashboard.screen.keys("\u{1b}");
+        dashboard.screen.shows("─ Chains");
+        dashboard.question("K", "y terminate");
+        dashboard.screen.keys("y");
         support::wait_until("it has ended", async || !is_there(&look, root).await).await;
-        desk.screen.shows("terminated");
-        desk.quit();
+        dashboard.screen.shows("terminated");
+        dashboard.quit();
         drop(application);
         assert_same(&found(&pool).await, &before);
     }
@@ -159,23 +159,23 @@ async fn a_pool_whose_mode_is_changed_is_noticed() {
     let target = pooler.target(&incident.info());
     let pool = ConnInfo::parse(&target).unwrap();
     let look = support::open(&incident.info()).await.client;
-    let mut desk = Desk::at((200, 60), &target, &["--screen", "chains"]);
-    desk.screen.shows(&root.to_string());
-    desk.screen.shows("primary · pooler · ");
+    let mut dashboard = Dashboard::at((200, 60), &target, &["--screen", "chains"]);
+    dashboard.screen.shows(&root.to_string());
+    dashboard.screen.shows("primary · pooler · ");
     pooler.turn("session", "transaction").await;
     let application = support::open(&pool).await.client;
     support::wait_until("it is noticed", async || {
         application.simple_query("SELECT 1").await.unwrap();
-        desk.screen.contents().contains("primary · txn pool · ")
+        dashboard.screen.contents().contains("primary · txn pool · ")
     })
     .await;
-    desk.screen.shows("LIVE");
-    desk.select_first(&root.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.keys("y");
-    desk.screen.shows("terminated");
+    dashboard.screen.shows("LIVE");
+    dashboard.select_first(&root.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.keys("y");
+    dashboard.screen.shows("terminated");
     support::wait_until("it has ended", async || !is_there(&look, root).await).await;
-    desk.quit();
+    dashboard.quit();
 }
 
 /// Where the program is gone in the middle of a poll its transaction is still open, and the pooler gives nobody that session.

@@ -4,7 +4,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
 
-use super::desk::{Desk, becomes};
+use super::dashboard::{Dashboard, becomes};
 
 use super::support;
 
@@ -39,42 +39,42 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
     let (mut primary, standby) = pair().await;
     let look = client(&standby).await;
     for size in [(80, 24), (120, 35), (200, 60)] {
-        let mut desk = Desk::at(size, &standby.conninfo(), &[]);
-        desk.screen.shows("standby · lag 0s · ");
-        desk.quit();
+        let mut dashboard = Dashboard::at(size, &standby.conninfo(), &[]);
+        dashboard.screen.shows("standby · lag 0s · ");
+        dashboard.quit();
     }
-    let mut desk = Desk::at((120, 35), &primary.conninfo(), &["--screen", "tasks"]);
-    desk.select_first("report");
-    desk.screen.shows("E disable");
-    desk.quit();
-    let mut desk = Desk::at((120, 35), &standby.conninfo(), &["--screen", "tasks"]);
-    desk.screen.shows("standby · lag 0s · ");
+    let mut dashboard = Dashboard::at((120, 35), &primary.conninfo(), &["--screen", "tasks"]);
+    dashboard.select_first("report");
+    dashboard.screen.shows("E disable");
+    dashboard.quit();
+    let mut dashboard = Dashboard::at((120, 35), &standby.conninfo(), &["--screen", "tasks"]);
+    dashboard.screen.shows("standby · lag 0s · ");
     // What writes is not offered, and pressed all the same it says where it can be done.
-    desk.select_first("report");
-    desk.screen.hides("E disable");
-    desk.screen.keys("E");
-    desk.screen.shows("this is a standby, which takes no writes: do it on the primary");
-    assert_eq!(desk.asked(), 0);
-    desk.take_away("takes no writes");
+    dashboard.select_first("report");
+    dashboard.screen.hides("E disable");
+    dashboard.screen.keys("E");
+    dashboard.screen.shows("this is a standby, which takes no writes: do it on the primary");
+    assert_eq!(dashboard.asked(), 0);
+    dashboard.take_away("takes no writes");
 
     // It is behind as long as it does not replay what it has.
     look.batch_execute("SELECT pg_wal_replay_pause()").await.unwrap();
     becomes(&look, "SELECT pg_get_wal_replay_pause_state()", "paused").await;
     client(&primary).await.batch_execute("CREATE TABLE later ()").await.unwrap();
-    desk.screen.wait_for("a growing lag", |screen| {
+    dashboard.screen.wait_for("a growing lag", |screen| {
         let text = screen.contents();
         text.contains("standby · lag ") && !text.contains("lag 0s")
     });
     look.batch_execute("SELECT pg_wal_replay_resume()").await.unwrap();
-    desk.screen.shows("standby · lag 0s · ");
+    dashboard.screen.shows("standby · lag 0s · ");
 
     // Without a primary nobody knows how far behind it is.
     primary.kill_hard().await.unwrap();
-    desk.screen.shows("standby · no WAL stream · ");
-    desk.quit();
-    let mut desk = Desk::at((200, 60), &standby.conninfo(), &[]);
-    desk.screen.shows("standby · no WAL stream · last change ");
-    desk.quit();
+    dashboard.screen.shows("standby · no WAL stream · ");
+    dashboard.quit();
+    let mut dashboard = Dashboard::at((200, 60), &standby.conninfo(), &[]);
+    dashboard.screen.shows("standby · no WAL stream · last change ");
+    dashboard.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -88,12 +88,12 @@ async fn with_three_hosts_it_follows_the_primary() {
         "host=/nonexistent,{here},{there} port=5432 user=postgres dbname=postgres sslmode=disable \
          target_session_attrs=read-write"
     );
-    let mut desk = Desk::at((120, 35), &target, &[]);
-    desk.screen.shows(" primary · ");
-    desk.screen.shows("4711");
+    let mut dashboard = Dashboard::at((120, 35), &target, &[]);
+    dashboard.screen.shows(" primary · ");
+    dashboard.screen.shows("4711");
 
     primary.kill_hard().await.unwrap();
-    desk.screen.wait_for("DOWN with the age of the data", |screen| {
+    dashboard.screen.wait_for("DOWN with the age of the data", |screen| {
         let text = screen.contents();
         // Its holder may be gone before the last look: it ends with the server's first process.
         text.contains("DOWN, data ") && text.contains("s old") && text.contains("report")
@@ -102,14 +102,14 @@ async fn with_three_hosts_it_follows_the_primary() {
     look.batch_execute("SELECT pg_promote()").await.unwrap();
     look.batch_execute("SELECT pg_advisory_lock(4712)").await.unwrap();
     // What the old primary had is gone, and what the new one has is there.
-    desk.screen.wait_for("the new primary", |screen| {
+    dashboard.screen.wait_for("the new primary", |screen| {
         let text = screen.contents();
         text.contains("LIVE")
             && text.contains(" primary · ")
             && text.contains("4712")
             && !text.contains("4711")
     });
-    desk.screen.keys("8");
-    desk.screen.shows("another server answers: postgres@");
-    desk.quit();
+    dashboard.screen.keys("8");
+    dashboard.screen.shows("another server answers: postgres@");
+    dashboard.quit();
 }

@@ -4,7 +4,7 @@ use locktop::demo::scenario::AdvisoryContention;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-use super::desk::{Desk, is_there};
+use super::dashboard::{Dashboard, is_there};
 use super::incident::Incident;
 use super::support;
 
@@ -13,49 +13,49 @@ async fn it_begins_as_it_was_left() {
     let server = support::server().await;
     support::database(server).await;
     let size = (120, 35);
-    let mut desk = Desk::at(size, &server.conninfo(), &[]);
-    desk.screen.shows("─ Chains");
-    desk.screen.keys("7");
-    desk.screen.shows("─ Backends");
-    desk.screen.keys("sj");
-    desk.screen.shows("Sort Backends");
-    desk.screen.keys("<enter>");
-    desk.screen.wait_for("the order", |screen| screen.contents().contains("· by "));
+    let mut dashboard = Dashboard::at(size, &server.conninfo(), &[]);
+    dashboard.screen.shows("─ Chains");
+    dashboard.screen.keys("7");
+    dashboard.screen.shows("─ Backends");
+    dashboard.screen.keys("sj");
+    dashboard.screen.shows("Sort Backends");
+    dashboard.screen.keys("<enter>");
+    dashboard.screen.wait_for("the order", |screen| screen.contents().contains("· by "));
     let order = |contents: &str| {
         let title = contents.lines().find(|line| line.contains("─ Backends")).unwrap_or_default().to_owned();
         title.split("· by ").nth(1).map(|rest| rest.chars().take(8).collect::<String>())
     };
-    let before = order(&desk.screen.contents());
-    desk.quit();
-    desk.again(size, &server.conninfo(), &[]);
-    desk.screen.shows("─ Backends");
-    desk.screen.wait_for("the order", |screen| screen.contents().contains("· by "));
-    assert_eq!(order(&desk.screen.contents()), before);
-    desk.quit();
-    desk.again(size, &server.conninfo(), &["--screen", "events"]);
-    desk.screen.shows("─ Events");
-    desk.quit();
+    let before = order(&dashboard.screen.contents());
+    dashboard.quit();
+    dashboard.again(size, &server.conninfo(), &[]);
+    dashboard.screen.shows("─ Backends");
+    dashboard.screen.wait_for("the order", |screen| screen.contents().contains("· by "));
+    assert_eq!(order(&dashboard.screen.contents()), before);
+    dashboard.quit();
+    dashboard.again(size, &server.conninfo(), &["--screen", "events"]);
+    dashboard.screen.shows("─ Events");
+    dashboard.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_becomes_critical_rings_the_bell_and_stands_in_the_title() {
     let incident = Incident::none().await;
     let config = "notify = [\"bell\", \"title\", \"osc9\", \"osc777\"]\n[thresholds]\nblocked = 3\n";
-    let mut desk = Desk::with((120, 35), &incident.server.conninfo(), &[], config);
+    let mut dashboard = Dashboard::with((120, 35), &incident.server.conninfo(), &[], config);
     let has = |raw: &[u8], text: &str| raw.windows(text.len()).any(|window| window == text.as_bytes());
-    desk.screen.wait("its own title", |seen| has(&seen.raw, "\x1b[22;2t\x1b]2;locktop "));
-    assert!(!has(&desk.screen.seen().raw, "\x1b]9;"), "nothing has happened yet");
+    dashboard.screen.wait("its own title", |seen| has(&seen.raw, "\x1b[22;2t\x1b]2;locktop "));
+    assert!(!has(&dashboard.screen.seen().raw, "\x1b]9;"), "nothing has happened yet");
     let crowd = AdvisoryContention { waiters: 3, ..AdvisoryContention::default() }
         .start(&incident.scratch)
         .await
         .unwrap();
     let root = crowd.facts().roots[0].pid();
-    desk.screen.wait("both notifications", |seen| {
+    dashboard.screen.wait("both notifications", |seen| {
         has(&seen.raw, "\x07\x1b]9;locktop: ") && has(&seen.raw, "\x1b]777;notify;locktop;")
     });
-    desk.screen.wait("the title", |seen| has(&seen.raw, &format!("\x1b]2;CRIT {root} ")));
-    desk.quit();
-    let raw = desk.screen.seen().raw.clone();
+    dashboard.screen.wait("the title", |seen| has(&seen.raw, &format!("\x1b]2;CRIT {root} ")));
+    dashboard.quit();
+    let raw = dashboard.screen.seen().raw.clone();
     assert!(has(&raw, "\x1b[23;2t"), "the title that the window had is back");
     assert_eq!(raw.windows(4).filter(|window| window == b"\x1b]9;").count(), 1, "it is told once");
 }
@@ -65,12 +65,12 @@ async fn a_look_that_is_too_dear_is_made_less_often() {
     let server = support::server().await;
     support::database(server).await;
     // Whatever reading pg_locks takes, it is more than that.
-    let mut desk = Desk::with((120, 35), &server.conninfo(), &[], "server_load = 0.0000001\n");
-    desk.screen.shows("refreshing every 60s: reading pg_locks takes the server");
-    desk.screen.shows("LIVE 0.2s → 60s");
-    desk.screen.keys("-");
-    desk.screen.shows("asked for every 0.5s; every 60s for the server's sake");
-    desk.quit();
+    let mut dashboard = Dashboard::with((120, 35), &server.conninfo(), &[], "server_load = 0.0000001\n");
+    dashboard.screen.shows("refreshing every 60s: reading pg_locks takes the server");
+    dashboard.screen.shows("LIVE 0.2s → 60s");
+    dashboard.screen.keys("-");
+    dashboard.screen.shows("asked for every 0.5s; every 60s for the server's sake");
+    dashboard.quit();
 }
 
 async fn idle_in_transaction(info: &ConnInfo, application: &str) -> Client {
@@ -96,27 +96,27 @@ async fn sessions_of_a_kind_are_ended_by_a_filter_and_marks() {
     for client in left_open.iter().chain(&others) {
         pids.push(support::pid(client).await);
     }
-    let mut desk = Desk::at((120, 35), &server.conninfo(), &["--screen", "backends"]);
-    desk.screen.shows("─ Backends");
-    desk.screen.keys("/who:billing-7 state:\"idle in transaction\" xact>0<enter>");
-    desk.screen.shows("shows 3 of ");
-    desk.screen.keys("*");
-    desk.screen.shows("3 marked");
-    desk.question("K", "Terminate 3");
+    let mut dashboard = Dashboard::at((120, 35), &server.conninfo(), &["--screen", "backends"]);
+    dashboard.screen.shows("─ Backends");
+    dashboard.screen.keys("/who:billing-7 state:\"idle in transaction\" xact>0<enter>");
+    dashboard.screen.shows("shows 3 of ");
+    dashboard.screen.keys("*");
+    dashboard.screen.shows("3 marked");
+    dashboard.question("K", "Terminate 3");
     // One of them commits while the question is read.
     left_open[0].batch_execute("COMMIT").await.unwrap();
     // The question is another one for that, and takes nothing that was typed before it was seen.
-    desk.screen.wait_for("the question as it is now", |screen| {
+    dashboard.screen.wait_for("the question as it is now", |screen| {
         let contents = screen.contents();
         contents.contains("its transaction has ended: skipped") && contents.contains("terminate: _")
     });
-    desk.screen.keys("3<enter>");
-    desk.screen.shows("2 of 3 terminated");
+    dashboard.screen.keys("3<enter>");
+    dashboard.screen.shows("2 of 3 terminated");
     for (at, is_left) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
         support::wait_until("the right ones to be gone", async || {
             is_there(&admin, pids[at]).await == is_left
         })
         .await;
     }
-    desk.quit();
+    dashboard.quit();
 }

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use super::desk::{Desk, becomes, is_there};
+use super::dashboard::{Dashboard, becomes, is_there};
 use super::incident::Incident;
 use super::screen::Size;
 use super::support;
@@ -50,102 +50,102 @@ impl Scene {
     }
 
     /// Opens the question about the holder, as the only root.
-    fn ask(&self, desk: &mut Desk) {
-        self.select(desk);
-        desk.question("K", ARMED);
+    fn ask(&self, dashboard: &mut Dashboard) {
+        self.select(dashboard);
+        dashboard.question("K", ARMED);
     }
 
-    fn select(&self, desk: &mut Desk) {
-        desk.screen.shows("blocks 2, ");
-        desk.select_first(&self.pid.to_string());
+    fn select(&self, dashboard: &mut Dashboard) {
+        dashboard.screen.shows("blocks 2, ");
+        dashboard.select_first(&self.pid.to_string());
     }
 
-    async fn is_unharmed(&self, desk: &Desk, step: &str) {
+    async fn is_unharmed(&self, dashboard: &Dashboard, step: &str) {
         assert!(is_there(&self.look, self.pid).await, "{step}");
-        assert_eq!(desk.asked(), 0, "{step}");
+        assert_eq!(dashboard.asked(), 0, "{step}");
     }
 }
 
 /// Closes the question, which is still there: nothing was confirmed.
-fn close(desk: &mut Desk) {
-    desk.screen.keys("<esc>");
-    desk.screen.shows(NOTHING);
+fn close(dashboard: &mut Dashboard) {
+    dashboard.screen.keys("<esc>");
+    dashboard.screen.shows(NOTHING);
     // Any key takes the message away.
-    desk.screen.keys("g");
-    desk.screen.hides(NOTHING);
+    dashboard.screen.keys("g");
+    dashboard.screen.hides(NOTHING);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     let incident = Incident::none().await;
     let mut scene = Scene::new(incident.info()).await;
-    let mut desk = Desk::at(SIZE, &incident.server.conninfo(), &["--screen", "chains"]);
+    let mut dashboard = Dashboard::at(SIZE, &incident.server.conninfo(), &["--screen", "chains"]);
 
     // Typed ahead: whoever types on had not seen the question.
     for typed in ["Ky", "Kyyyy", "KY", "K\ty"] {
-        scene.select(&mut desk);
-        desk.screen.write(typed.as_bytes());
-        desk.screen.shows(ARMED);
-        close(&mut desk);
-        scene.is_unharmed(&desk, typed).await;
+        scene.select(&mut dashboard);
+        dashboard.screen.write(typed.as_bytes());
+        dashboard.screen.shows(ARMED);
+        close(&mut dashboard);
+        scene.is_unharmed(&dashboard, typed).await;
     }
 
     // A paste is no answer, whether the question is on the screen already or not.
-    scene.select(&mut desk);
-    desk.screen.write(b"K\x1b[200~y\x1b[201~");
-    desk.screen.shows(ARMED);
-    desk.screen.write(b"\x1b[200~y\r\n\x1b[201~");
-    close(&mut desk);
-    scene.is_unharmed(&desk, "paste").await;
+    scene.select(&mut dashboard);
+    dashboard.screen.write(b"K\x1b[200~y\x1b[201~");
+    dashboard.screen.shows(ARMED);
+    dashboard.screen.write(b"\x1b[200~y\r\n\x1b[201~");
+    close(&mut dashboard);
+    scene.is_unharmed(&dashboard, "paste").await;
 
     // Escape, Enter (the focus is on Cancel), Ctrl-C and another letter close it, and what comes after them in the same write is for
     // the screen below.
     for typed in ["\r", "\x03", "ny", "q"] {
-        scene.ask(&mut desk);
-        desk.screen.write(typed.as_bytes());
-        desk.screen.hides(ARMED);
-        scene.is_unharmed(&desk, &format!("{typed:?}")).await;
-        desk.screen.keys("g");
-        desk.screen.hides("nothing was done");
+        scene.ask(&mut dashboard);
+        dashboard.screen.write(typed.as_bytes());
+        dashboard.screen.hides(ARMED);
+        scene.is_unharmed(&dashboard, &format!("{typed:?}")).await;
+        dashboard.screen.keys("g");
+        dashboard.screen.hides("nothing was done");
     }
 
     // Somebody else is meant after Tab: that has to be seen first.
-    scene.ask(&mut desk);
-    desk.screen.write(b"\ty");
-    desk.screen.shows("terminate: ");
-    scene.is_unharmed(&desk, "another choice").await;
-    desk.screen.write(b"\x1b[Zy");
-    desk.screen.shows(ARMED);
-    close(&mut desk);
-    scene.is_unharmed(&desk, "back to the first choice").await;
+    scene.ask(&mut dashboard);
+    dashboard.screen.write(b"\ty");
+    dashboard.screen.shows("terminate: ");
+    scene.is_unharmed(&dashboard, "another choice").await;
+    dashboard.screen.write(b"\x1b[Zy");
+    dashboard.screen.shows(ARMED);
+    close(&mut dashboard);
+    scene.is_unharmed(&dashboard, "back to the first choice").await;
 
-    resized(&scene, &mut desk).await;
+    resized(&scene, &mut dashboard).await;
 
     // The target is over while the question about it is open: the key that was meant for it is for nobody else.
-    scene.ask(&mut desk);
+    scene.ask(&mut dashboard);
     scene.holder.client.batch_execute("COMMIT").await.unwrap();
-    desk.screen.shows("nothing was done");
-    desk.screen.keys("y");
-    desk.screen.hides(ARMED);
-    scene.is_unharmed(&desk, "its transaction ended").await;
+    dashboard.screen.shows("nothing was done");
+    dashboard.screen.keys("y");
+    dashboard.screen.hides(ARMED);
+    scene.is_unharmed(&dashboard, "its transaction ended").await;
 
     // The same, and the key comes before the program has heard of it.
     becomes(&scene.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", "0").await;
     scene.block().await;
-    scene.ask(&mut desk);
-    desk.screen.signal(Signal::STOP);
+    scene.ask(&mut dashboard);
+    dashboard.screen.signal(Signal::STOP);
     scene.holder.client.batch_execute("COMMIT; BEGIN; SELECT 1").await.unwrap();
-    desk.screen.write(b"y");
-    desk.screen.signal(Signal::CONT);
-    desk.screen.hides(ARMED);
-    support::wait_for("its result", || desk.on_record("\"event\":\"result\"") == desk.asked());
-    assert_eq!(desk.on_record("\"fate\":\"done\""), 0);
+    dashboard.screen.write(b"y");
+    dashboard.screen.signal(Signal::CONT);
+    dashboard.screen.hides(ARMED);
+    support::wait_for("its result", || dashboard.on_record("\"event\":\"result\"") == dashboard.asked());
+    assert_eq!(dashboard.on_record("\"fate\":\"done\""), 0);
     assert!(is_there(&scene.look, scene.pid).await);
     // It is on record a moment before it is on the screen.
-    desk.take_away("no longer matched");
+    dashboard.take_away("no longer matched");
     // Where the program heard of it first that is what it says, and the next key only takes it away.
-    desk.take_away("nothing was done");
-    desk.quit();
+    dashboard.take_away("nothing was done");
+    dashboard.quit();
 }
 
 /// The signal of the size and the key reach the program at the same time, in either order.
@@ -153,28 +153,28 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
 async fn a_key_from_before_a_change_of_size_is_no_answer() {
     let incident = Incident::none().await;
     let scene = Scene::new(incident.info()).await;
-    let mut desk = Desk::at(SIZE, &incident.server.conninfo(), &["--screen", "chains"]);
+    let mut dashboard = Dashboard::at(SIZE, &incident.server.conninfo(), &["--screen", "chains"]);
     for _ in 0..if support::is_long() { 200 } else { 5 } {
-        resized(&scene, &mut desk).await;
+        resized(&scene, &mut dashboard).await;
     }
-    desk.quit();
+    dashboard.quit();
 }
 
 /// The terminal changes its size below an open question.
-async fn resized(scene: &Scene, desk: &mut Desk) {
-    scene.ask(desk);
-    desk.screen.resize(SMALL);
-    desk.screen.hides(ARMED);
-    desk.screen.keys("y");
+async fn resized(scene: &Scene, dashboard: &mut Dashboard) {
+    scene.ask(dashboard);
+    dashboard.screen.resize(SMALL);
+    dashboard.screen.hides(ARMED);
+    dashboard.screen.keys("y");
     // It grows again, and the key is there before the frame.
-    desk.screen.signal(Signal::STOP);
-    desk.screen.resize(SIZE);
-    desk.screen.write(b"y");
-    desk.screen.signal(Signal::CONT);
-    desk.screen.shows("[Back] Enter");
+    dashboard.screen.signal(Signal::STOP);
+    dashboard.screen.resize(SIZE);
+    dashboard.screen.write(b"y");
+    dashboard.screen.signal(Signal::CONT);
+    dashboard.screen.shows("[Back] Enter");
     // The key may be read only now, together with this one: it is no answer either.
-    desk.screen.keys("<pgup>");
-    desk.screen.shows(ARMED);
-    close(desk);
-    scene.is_unharmed(desk, "resize").await;
+    dashboard.screen.keys("<pgup>");
+    dashboard.screen.shows(ARMED);
+    close(dashboard);
+    scene.is_unharmed(dashboard, "resize").await;
 }

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::desk::{Desk, is_there};
+use super::dashboard::{Dashboard, is_there};
 use super::incident::Incident;
 use super::support;
 
@@ -24,27 +24,27 @@ async fn what_was_asked_without_an_answer_is_told_at_the_next_start() {
     session.client.batch_execute("SET application_name = 'stuck'").await.unwrap();
     let pid = support::pid(&session.client).await;
     let process = Pid::from_raw(pid).unwrap();
-    let mut desk = Desk::at(SIZE, &target, &["--screen", "backends"]);
-    desk.screen.shows("Backends ·");
-    desk.screen.keys("/stuck<enter>");
-    desk.select_first(&pid.to_string());
-    desk.question("K", "y terminate");
+    let mut dashboard = Dashboard::at(SIZE, &target, &["--screen", "backends"]);
+    dashboard.screen.shows("Backends ·");
+    dashboard.screen.keys("/stuck<enter>");
+    dashboard.select_first(&pid.to_string());
+    dashboard.question("K", "y terminate");
     kill_process(process, Signal::STOP).unwrap();
-    desk.screen.keys("y");
-    desk.screen.shows("terminate: asking…");
-    support::wait_for("the order to be on record", || desk.asked() == 1);
+    dashboard.screen.keys("y");
+    dashboard.screen.shows("terminate: asking…");
+    support::wait_for("the order to be on record", || dashboard.asked() == 1);
     // On record it is before it is sent.
     support::wait_for("the server to have signalled it", || has_its_signal(pid));
-    desk.quit();
-    assert_eq!(desk.on_record("\"event\":\"result\""), 0);
+    dashboard.quit();
+    assert_eq!(dashboard.on_record("\"event\":\"result\""), 0);
     assert!(is_there(&look, pid).await);
 
-    desk.again(SIZE, &target, &["--screen", "events"]);
-    desk.screen.shows(&format!("terminate {pid}"));
-    desk.screen.shows("outcome unknown: asked at ");
-    desk.quit();
+    dashboard.again(SIZE, &target, &["--screen", "events"]);
+    dashboard.screen.shows(&format!("terminate {pid}"));
+    dashboard.screen.shows("outcome unknown: asked at ");
+    dashboard.quit();
     // What it was asked for stands, whoever asked.
     kill_process(process, Signal::CONT).unwrap();
     support::wait_until("it ends", async || !is_there(&look, pid).await).await;
-    assert_eq!((desk.asked(), desk.on_record("outcome unknown")), (1, 0));
+    assert_eq!((dashboard.asked(), dashboard.on_record("outcome unknown")), (1, 0));
 }

@@ -1,7 +1,7 @@
 //! A blocker that is known: ignored for this run, in the config file, and taken back.
 
 use super::binary::{locktop, run_beside};
-use super::desk::Desk;
+use super::dashboard::Dashboard;
 use super::incident::Incident;
 
 /// What the root is to `locktop snapshot` by a config file: how bad, and in which words.
@@ -22,40 +22,40 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     let target = incident.server.conninfo();
     let before = "# mine\nrefresh = \"0.2s\"\n";
     // No server is asked for anything: it is there in read-only mode.
-    let mut desk = Desk::with((120, 35), &target, &["--screen", "chains", "--read-only"], before);
-    let config = desk.config();
+    let mut dashboard = Dashboard::with((120, 35), &target, &["--screen", "chains", "--read-only"], before);
+    let config = dashboard.config();
     assert_eq!(told(&incident, &config).await.0, "critical");
-    desk.screen.shows("CRIT");
-    desk.select_first(&incident.root().to_string());
-    desk.question("I", "y ignore");
-    desk.screen.shows("[[expected]]");
-    desk.screen.shows("[ ] write it to");
-    desk.screen.keys("y");
-    desk.screen.shows("is expected from now on, in this run");
-    desk.screen.shows(", expected: known since 20");
-    desk.screen.hides("CRIT");
+    dashboard.screen.shows("CRIT");
+    dashboard.select_first(&incident.root().to_string());
+    dashboard.question("I", "y ignore");
+    dashboard.screen.shows("[[expected]]");
+    dashboard.screen.shows("[ ] write it to");
+    dashboard.screen.keys("y");
+    dashboard.screen.shows("is expected from now on, in this run");
+    dashboard.screen.shows(", expected: known since 20");
+    dashboard.screen.hides("CRIT");
     assert_eq!(std::fs::read_to_string(&config).unwrap(), before, "for this run alone");
 
-    desk.question("I", "y ignore no more");
-    desk.screen.keys("y");
-    desk.screen.shows("CRIT");
-    desk.question("I", "y ignore");
-    desk.screen.shows("[ ] write it to");
-    desk.screen.keys("f");
-    desk.screen.shows("[x] write it to");
-    desk.screen.shows("y ignore");
-    desk.screen.keys("y");
-    desk.screen.shows("added to ");
-    desk.screen.keys("<esc>");
-    desk.screen.hides("CRIT");
+    dashboard.question("I", "y ignore no more");
+    dashboard.screen.keys("y");
+    dashboard.screen.shows("CRIT");
+    dashboard.question("I", "y ignore");
+    dashboard.screen.shows("[ ] write it to");
+    dashboard.screen.keys("f");
+    dashboard.screen.shows("[x] write it to");
+    dashboard.screen.shows("y ignore");
+    dashboard.screen.keys("y");
+    dashboard.screen.shows("added to ");
+    dashboard.screen.keys("<esc>");
+    dashboard.screen.hides("CRIT");
     let text = std::fs::read_to_string(&config).unwrap();
     assert!(text.starts_with(before) && text.contains("[[expected]]\napplication = "), "{text}");
     let (severity, summary) = told(&incident, &config).await;
     assert_eq!(severity, "info");
     assert!(summary.contains(", expected: known since "), "{summary}");
-    desk.quit();
-    desk.again((120, 35), &target, &["--screen", "chains"]);
-    desk.screen.shows(", expected: known since 20");
-    assert_eq!(desk.asked(), 0, "nothing was asked of the server");
-    desk.quit();
+    dashboard.quit();
+    dashboard.again((120, 35), &target, &["--screen", "chains"]);
+    dashboard.screen.shows(", expected: known since 20");
+    assert_eq!(dashboard.asked(), 0, "nothing was asked of the server");
+    dashboard.quit();
 }

@@ -2,7 +2,7 @@
 
 use rustix::process::Pid;
 
-use super::desk::{Desk, is_there};
+use super::dashboard::{Dashboard, is_there};
 use super::incident::Incident;
 use super::outage::{Stopped, is_down};
 use super::{process, support};
@@ -40,28 +40,30 @@ async fn sessions_of_its_own_that_are_terminated() {
     let incident = Incident::crowd(5).await;
     let root = incident.root();
     let look = support::open(&incident.info()).await.client;
-    let mut desk = Desk::at((80, 24), &incident.server.conninfo(), &["--screen", "chains"]);
-    desk.screen.shows(&root.to_string());
+    let mut dashboard = Dashboard::at((80, 24), &incident.server.conninfo(), &["--screen", "chains"]);
+    dashboard.screen.shows(&root.to_string());
     let count = format!("SELECT count(*) {OURS}");
-    super::desk::becomes(&look, &count, "2").await;
+    super::dashboard::becomes(&look, &count, "2").await;
     look.execute(&format!("SELECT pg_terminate_backend(pid) {OURS}"), &[]).await.unwrap();
-    desk.screen.wait("the loss to be noticed", |seen| String::from_utf8_lossy(&seen.raw).contains("DOWN"));
-    desk.screen.shows("LIVE");
-    super::desk::becomes(&look, &count, "2").await;
+    dashboard
+        .screen
+        .wait("the loss to be noticed", |seen| String::from_utf8_lossy(&seen.raw).contains("DOWN"));
+    dashboard.screen.shows("LIVE");
+    super::dashboard::becomes(&look, &count, "2").await;
     // The one that acts as well.
-    desk.select_first(&root.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.keys("y");
+    dashboard.select_first(&root.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.keys("y");
     support::wait_until("it has ended", async || !is_there(&look, root).await).await;
     // What the server said is among the events; where it said so to a question beside the poll the connection just ends.
-    desk.screen.keys("8");
-    desk.screen.wait_for("why the connection was lost", |screen| {
+    dashboard.screen.keys("8");
+    dashboard.screen.wait_for("why the connection was lost", |screen| {
         let text = screen.contents();
         ["terminating connection", "the other side closed it"]
             .iter()
             .any(|reason| text.contains(&format!("the connection was lost: {reason}")))
     });
-    desk.quit();
+    dashboard.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -71,15 +73,15 @@ async fn a_database_that_is_dropped_and_made_again() {
     let look = support::open(&incident.info()).await.client;
     look.batch_execute("CREATE DATABASE shop").await.unwrap();
     let target = incident.server.conninfo().replace("dbname=postgres", "dbname=shop");
-    let mut desk = Desk::at((80, 24), &target, &[]);
-    desk.screen.shows(&root);
+    let mut dashboard = Dashboard::at((80, 24), &target, &[]);
+    dashboard.screen.shows(&root);
     look.batch_execute("DROP DATABASE shop WITH (FORCE)").await.unwrap();
-    desk.screen.shows("database \"shop\" does not exist");
-    is_down(&mut desk.screen, &root);
+    dashboard.screen.shows("database \"shop\" does not exist");
+    is_down(&mut dashboard.screen, &root);
     look.batch_execute("CREATE DATABASE shop").await.unwrap();
-    desk.screen.wait_for("the same as new", |screen| {
+    dashboard.screen.wait_for("the same as new", |screen| {
         let text = screen.contents();
         text.contains("LIVE") && text.contains(&root) && !text.contains("DOWN")
     });
-    desk.quit();
+    dashboard.quit();
 }

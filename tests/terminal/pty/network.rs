@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::desk::{Desk, is_there};
+use super::dashboard::{Dashboard, is_there};
 use super::incident::Incident;
 use super::outage::is_down;
 use super::proxy::Proxy;
@@ -71,7 +71,7 @@ struct Acting {
     root: i32,
     network: Proxy,
     look: tokio_postgres::Client,
-    desk: Desk,
+    dashboard: Dashboard,
 }
 
 impl Acting {
@@ -80,44 +80,44 @@ impl Acting {
         let root = incident.root();
         let network = Proxy::before(&incident.server);
         let look = support::open(&incident.info()).await.client;
-        let desk = Desk::at(size, &network.target(), &["--screen", "chains"]);
-        desk.screen.shows(&root.to_string());
+        let dashboard = Dashboard::at(size, &network.target(), &["--screen", "chains"]);
+        dashboard.screen.shows(&root.to_string());
         support::wait_for("both connections", || network.connections() == 2);
-        Self { incident, root, network, look, desk }
+        Self { incident, root, network, look, dashboard }
     }
 }
 
 /// A firewall that forgets connections answers nothing on them, also when all is well again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn connections_that_stay_silent_for_ever_are_replaced() {
-    let Acting { incident: _incident, root, network, look, mut desk } = Acting::at((80, 24)).await;
+    let Acting { incident: _incident, root, network, look, mut dashboard } = Acting::at((80, 24)).await;
     network.forget();
-    was_down(&desk.screen);
-    is_live(&desk.screen, &root.to_string());
+    was_down(&dashboard.screen);
+    is_live(&dashboard.screen, &root.to_string());
     // An attempt may have timed out on a machine that is busy.
     support::wait_for("two new connections", || network.connections() >= 4);
-    terminate(&mut desk, &look, root).await;
-    desk.quit();
+    terminate(&mut dashboard, &look, root).await;
+    dashboard.quit();
 }
 
 /// The poll goes on, and the connection that acts is there when somebody acts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_connection_that_acts_is_replaced_when_it_alone_falls_silent() {
-    let Acting { incident: _incident, root, network, look, mut desk } = Acting::at((80, 24)).await;
+    let Acting { incident: _incident, root, network, look, mut dashboard } = Acting::at((80, 24)).await;
     network.forget_one(1);
     support::wait_for("a third connection", || network.connections() >= 3);
-    terminate(&mut desk, &look, root).await;
-    assert!(!String::from_utf8_lossy(&desk.screen.seen().raw).contains("DOWN"));
-    desk.quit();
+    terminate(&mut dashboard, &look, root).await;
+    assert!(!String::from_utf8_lossy(&dashboard.screen.seen().raw).contains("DOWN"));
+    dashboard.quit();
 }
 
 /// Ends the root by the key for that.
-async fn terminate(desk: &mut Desk, look: &tokio_postgres::Client, root: i32) {
-    desk.select_first(&root.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.keys("y");
+async fn terminate(dashboard: &mut Dashboard, look: &tokio_postgres::Client, root: i32) {
+    dashboard.select_first(&root.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.keys("y");
     support::wait_until("it has ended", async || !is_there(look, root).await).await;
-    support::wait_for("it to be on record", || desk.on_record("\"fate\":\"done\"") == 1);
+    support::wait_for("it to be on record", || dashboard.on_record("\"fate\":\"done\"") == 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -159,17 +159,17 @@ async fn a_slow_network_is_no_loss() {
 /// What is sent into silence would arrive when nobody wants it any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn nothing_is_sent_into_silence() {
-    let Acting { incident: _incident, root, network, look, mut desk } = Acting::at((110, 24)).await;
-    desk.select_first(&root.to_string());
-    desk.question("K", "y terminate");
+    let Acting { incident: _incident, root, network, look, mut dashboard } = Acting::at((110, 24)).await;
+    dashboard.select_first(&root.to_string());
+    dashboard.question("K", "y terminate");
     network.fall_silent();
-    desk.screen.keys("y");
-    desk.screen.shows("not tried: there is no connection");
+    dashboard.screen.keys("y");
+    dashboard.screen.shows("not tried: there is no connection");
     network.go_on();
     // All that was held up has arrived by then.
-    is_live(&desk.screen, &root.to_string());
+    is_live(&dashboard.screen, &root.to_string());
     assert!(is_there(&look, root).await);
-    assert_eq!(desk.asked(), 0);
-    terminate(&mut desk, &look, root).await;
-    desk.quit();
+    assert_eq!(dashboard.asked(), 0);
+    terminate(&mut dashboard, &look, root).await;
+    dashboard.quit();
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use super::desk::{Desk, becomes, is_there};
+use super::dashboard::{Dashboard, becomes, is_there};
 use super::incident::Incident;
 use super::support;
 
@@ -19,15 +19,15 @@ async fn a_log_has_the_connection_its_loss_and_an_action_and_no_secret() {
     // A password that the server does not ask for, and statements with literals.
     let target = format!("{} password={SECRET}", incident.server.conninfo());
     client.batch_execute(&format!("SET application_name = E'x\\x1b]0;y'; SELECT '{SECRET}'")).await.unwrap();
-    let mut desk = Desk::with((120, 35), &target, &["--screen", "chains", "--log", file], "");
+    let mut dashboard = Dashboard::with((120, 35), &target, &["--screen", "chains", "--log", file], "");
     let log = || std::fs::read_to_string(&path).unwrap_or_default();
     let has = |words: &str| log().lines().any(|line| line.contains(words));
-    desk.screen.shows("blocks 3, frees 1 now");
+    dashboard.screen.shows("blocks 3, frees 1 now");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
-    desk.select_first(&root.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.keys("y");
+    dashboard.select_first(&root.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.keys("y");
     support::wait_until("it has ended", async || !is_there(&client, root).await).await;
     support::wait_for("the action in the log", || has(&format!("terminate {root}")) && has(": done, "));
 
@@ -42,8 +42,8 @@ async fn a_log_has_the_connection_its_loss_and_an_action_and_no_secret() {
         log().matches("INFO  feed::journal: connected to ").count() >= 2
     });
     becomes(&client, &format!("SELECT count(*) > 0 FROM pg_stat_activity WHERE {polling}"), "true").await;
-    desk.screen.shows("LIVE");
-    desk.quit();
+    dashboard.screen.shows("LIVE");
+    dashboard.quit();
     support::wait_for("the end", || has("cli::run: ends with status 0"));
     let text = log();
     assert!(

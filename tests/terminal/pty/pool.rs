@@ -2,7 +2,7 @@
 
 use locktop::pg::conninfo::ConnInfo;
 
-use super::desk::{Desk, becomes, is_there};
+use super::dashboard::{Dashboard, becomes, is_there};
 use super::incident::Incident;
 use super::pooler::Pooler;
 use super::support;
@@ -20,33 +20,33 @@ async fn a_question_closes_when_the_client_of_the_pool_changes() {
     first.batch_execute(HOLD).await.unwrap();
     let shared = support::pid(&first).await;
 
-    let mut desk = Desk::at((110, 30), &incident.server.conninfo(), &["--screen", "locks"]);
-    desk.screen.shows(&shared.to_string());
-    desk.select_first(&shared.to_string());
-    desk.question("K", "y terminate");
+    let mut dashboard = Dashboard::at((110, 30), &incident.server.conninfo(), &["--screen", "locks"]);
+    dashboard.screen.shows(&shared.to_string());
+    dashboard.select_first(&shared.to_string());
+    dashboard.question("K", "y terminate");
     drop(first);
     // Somebody else, in the same session, with the same key.
     let second = support::open(&pool).await.client;
     second.batch_execute(HOLD).await.unwrap();
     assert_eq!(support::pid(&second).await, shared);
     // That it ran something, or the name that it has while nobody is behind it.
-    desk.screen.shows(": nothing was done");
-    desk.screen.hides("y terminate");
-    desk.screen.keys("y");
-    desk.take_away("nothing was done");
-    assert_eq!(desk.asked(), 0);
+    dashboard.screen.shows(": nothing was done");
+    dashboard.screen.hides("y terminate");
+    dashboard.screen.keys("y");
+    dashboard.take_away("nothing was done");
+    assert_eq!(dashboard.asked(), 0);
     // A signal on its way would end this.
     second.batch_execute("SELECT pg_sleep(0.02)").await.unwrap();
     second.batch_execute("SET application_name = 'second'").await.unwrap();
     becomes(&look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted", "1").await;
 
     // Who stays as it is shown is ended by the same keys.
-    desk.screen.shows("@second");
-    desk.select_first(&shared.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.keys("y");
-    desk.screen.shows(&format!("{shared} postgres@second terminated"));
+    dashboard.screen.shows("@second");
+    dashboard.select_first(&shared.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.keys("y");
+    dashboard.screen.shows(&format!("{shared} postgres@second terminated"));
     support::wait_until("it has ended", async || !is_there(&look, shared).await).await;
-    support::wait_for("it to be on record", || desk.on_record("\"fate\":\"done\"") == 1);
-    desk.quit();
+    support::wait_for("it to be on record", || dashboard.on_record("\"fate\":\"done\"") == 1);
+    dashboard.quit();
 }

@@ -5,7 +5,7 @@ use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use super::desk::{Desk, becomes};
+use super::dashboard::{Dashboard, becomes};
 use super::{binary, support};
 
 /// A role and what it has to make of the incident.
@@ -85,45 +85,46 @@ async fn every_role_is_shown_the_root_and_told_what_it_lacks() {
 
 fn on_the_screen(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
     let config = "[thresholds]\nidle_in_transaction = \"1s\"\n";
-    let mut desk = Desk::with((140, 35), &target(server, role.name), &["--screen", "chains"], config);
+    let mut dashboard =
+        Dashboard::with((140, 35), &target(server, role.name), &["--screen", "chains"], config);
     // Who it is, and how many wait for him, is nobody's secret.
-    desk.select_first(&root.to_string());
-    desk.screen.shows("1 waiting");
-    desk.screen.shows("app@shop");
-    desk.screen.shows(&waiter.to_string());
-    desk.screen.shows("AccessShare on accounts");
+    dashboard.select_first(&root.to_string());
+    dashboard.screen.shows("1 waiting");
+    dashboard.screen.shows("app@shop");
+    dashboard.screen.shows(&waiter.to_string());
+    dashboard.screen.shows("AccessShare on accounts");
     let hidden = format!("other roles' activity is hidden: GRANT pg_read_all_stats TO \"{}\"", role.name);
     if role.sees {
-        desk.screen.shows("1 idle in xact");
-        desk.screen.shows("LOCK TABLE accounts");
-        desk.screen.hides(&hidden);
+        dashboard.screen.shows("1 idle in xact");
+        dashboard.screen.shows("LOCK TABLE accounts");
+        dashboard.screen.hides(&hidden);
     } else {
-        desk.screen.shows("hidden from this role");
-        desk.screen.shows(&hidden);
+        dashboard.screen.shows("hidden from this role");
+        dashboard.screen.shows(&hidden);
         // None is seen, which is not that there is none.
-        desk.screen.hides("idle in xact");
-        desk.screen.keys("7");
-        desk.screen.shows(" hidden from this role");
-        desk.screen.keys("2");
-        desk.select_first(&root.to_string());
+        dashboard.screen.hides("idle in xact");
+        dashboard.screen.keys("7");
+        dashboard.screen.shows(" hidden from this role");
+        dashboard.screen.keys("2");
+        dashboard.select_first(&root.to_string());
     }
     match role.lacks {
         None => {
-            desk.screen.hides("K not permitted");
-            desk.question("K", "y terminate");
-            desk.screen.keys("<esc>");
-            desk.screen.hides("y terminate");
+            dashboard.screen.hides("K not permitted");
+            dashboard.question("K", "y terminate");
+            dashboard.screen.keys("<esc>");
+            dashboard.screen.hides("y terminate");
         }
         Some(grant) => {
-            desk.screen.shows("K not permitted");
-            desk.screen.keys("K");
+            dashboard.screen.shows("K not permitted");
+            dashboard.screen.keys("K");
             let words = format!("may not end sessions of \"app\": GRANT {grant} TO \"{}\"", role.name);
-            desk.screen.shows(&words);
-            desk.take_away(&words);
+            dashboard.screen.shows(&words);
+            dashboard.take_away(&words);
         }
     }
-    assert_eq!(desk.asked(), 0);
-    desk.quit();
+    assert_eq!(dashboard.asked(), 0);
+    dashboard.quit();
 }
 
 fn in_the_json(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {

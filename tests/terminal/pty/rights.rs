@@ -4,7 +4,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 
-use super::desk::{Desk, is_there};
+use super::dashboard::{Dashboard, is_there};
 use super::support;
 
 const GRANT: &str = "GRANT pg_signal_backend TO \"ops\"";
@@ -30,36 +30,36 @@ async fn what_a_role_may_not_do_is_named_with_its_grant_and_the_rest_is_done() {
     admin.batch_execute(roles).await.unwrap();
     let (_app, foreign) = session(&server, "app", "theirs").await;
     let (_own, own) = session(&server, "ops", "ours").await;
-    let mut desk = Desk::at((140, 35), &as_role(&server, "ops"), &["--screen", "backends"]);
+    let mut dashboard = Dashboard::at((140, 35), &as_role(&server, "ops"), &["--screen", "backends"]);
 
-    desk.screen.shows("Backends ·");
+    dashboard.screen.shows("Backends ·");
     // One that is another role's: there is nothing to ask, and it says why.
-    desk.screen.keys("/theirs<enter>");
-    desk.select_first(&foreign.to_string());
-    desk.screen.keys("K");
-    desk.screen.shows(&format!("role \"ops\" may not end sessions of \"app\": {GRANT}"));
-    desk.take_away(GRANT);
-    desk.screen.keys("<esc>");
-    desk.screen.hides("/theirs");
+    dashboard.screen.keys("/theirs<enter>");
+    dashboard.select_first(&foreign.to_string());
+    dashboard.screen.keys("K");
+    dashboard.screen.shows(&format!("role \"ops\" may not end sessions of \"app\": {GRANT}"));
+    dashboard.take_away(GRANT);
+    dashboard.screen.keys("<esc>");
+    dashboard.screen.hides("/theirs");
 
     // Together with one of its own: that one is asked about, and done.
-    desk.screen.keys("/client !locktop<enter>");
-    desk.screen.shows("shows 2 of");
-    desk.screen.keys("*");
-    desk.screen.shows("2 marked");
-    desk.question("K", "y terminate");
+    dashboard.screen.keys("/client !locktop<enter>");
+    dashboard.screen.shows("shows 2 of");
+    dashboard.screen.keys("*");
+    dashboard.screen.shows("2 marked");
+    dashboard.question("K", "y terminate");
     for words in
         [format!("Terminate {own} ops@ours"), format!("{foreign} app@theirs: role \"ops\""), GRANT.to_owned()]
     {
-        desk.screen.shows(&words);
+        dashboard.screen.shows(&words);
     }
-    desk.screen.keys("y");
+    dashboard.screen.keys("y");
     support::wait_until("its own to have ended", async || !is_there(&admin, own).await).await;
-    support::wait_for("its result", || desk.on_record("\"event\":\"result\"") == 1);
+    support::wait_for("its result", || dashboard.on_record("\"event\":\"result\"") == 1);
     // The program goes on.
-    desk.screen.keys("2");
-    desk.screen.shows("Chains ·");
-    assert_eq!(desk.asked(), 1);
-    desk.quit();
+    dashboard.screen.keys("2");
+    dashboard.screen.shows("Chains ·");
+    assert_eq!(dashboard.asked(), 1);
+    dashboard.quit();
     assert!(is_there(&admin, foreign).await);
 }

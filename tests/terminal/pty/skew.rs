@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::desk::Desk;
+use super::dashboard::Dashboard;
 use super::incident::Incident;
 use super::support;
 use super::verbs::play;
@@ -41,8 +41,13 @@ async fn ages_are_the_servers_whatever_the_clock_here_says() {
         let library = wrong_clock(directory.path(), seconds);
         let config = "[thresholds]\norphan_grace = \"0s\"\n";
         let env = [("LD_PRELOAD", library.to_str().unwrap())];
-        let mut desk =
-            Desk::with_env((140, 35), &incident.server.conninfo(), &["--screen", "chains"], config, &env);
+        let mut dashboard = Dashboard::with_env(
+            (140, 35),
+            &incident.server.conninfo(),
+            &["--screen", "chains"],
+            config,
+            &env,
+        );
         for (screen, words) in [
             ("2", root.as_str()),
             ("7", "Backends ·"),
@@ -51,19 +56,19 @@ async fn ages_are_the_servers_whatever_the_clock_here_says() {
             ("8", "Events ·"),
             ("1", "Tasks ·"),
         ] {
-            desk.screen.keys(screen);
-            desk.screen.shows(words);
-            let text = desk.screen.contents();
+            dashboard.screen.keys(screen);
+            dashboard.screen.shows(words);
+            let text = dashboard.screen.contents();
             let long: Vec<&str> = text.split_whitespace().filter(|word| is_long(word)).collect();
             assert!(long.is_empty(), "{long:?}:\n{text}");
         }
         // The record of what is done here is in the time of this machine: so its clock was wrong.
-        desk.screen.keys("4");
-        desk.select_first("report");
-        desk.question("E", does);
-        desk.screen.keys("y");
-        support::wait_for("it to be on record", || desk.on_record("\"fate\":\"done\"") == 1);
-        assert_eq!(desk.on_record(year), 2);
-        desk.quit();
+        dashboard.screen.keys("4");
+        dashboard.select_first("report");
+        dashboard.question("E", does);
+        dashboard.screen.keys("y");
+        support::wait_for("it to be on record", || dashboard.on_record("\"fate\":\"done\"") == 1);
+        assert_eq!(dashboard.on_record(year), 2);
+        dashboard.quit();
     }
 }

@@ -4,7 +4,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
 
-use super::desk::{Desk, becomes};
+use super::dashboard::{Dashboard, becomes};
 use super::incident::Incident;
 use super::support;
 
@@ -42,18 +42,18 @@ pub(super) async fn play(info: &ConnInfo) -> Client {
 }
 
 /// Waits until what is shown has these words in it, in this order, whatever lines they are broken into.
-fn says(desk: &Desk, words: &str) {
+fn says(dashboard: &Dashboard, words: &str) {
     let bare = |text: &str| text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
-    desk.screen.wait_for(words, |screen| bare(&screen.contents()).contains(words));
+    dashboard.screen.wait_for(words, |screen| bare(&screen.contents()).contains(words));
 }
 
 /// Asks with a key about the first row of a screen, which has this in it.
-fn ask(desk: &mut Desk, screen: &str, row: &str, key: &str, words: &[&str]) {
-    desk.screen.keys(screen);
-    desk.select_first(row);
-    desk.screen.keys(key);
+fn ask(dashboard: &mut Dashboard, screen: &str, row: &str, key: &str, words: &[&str]) {
+    dashboard.screen.keys(screen);
+    dashboard.select_first(row);
+    dashboard.screen.keys(key);
     for part in words {
-        says(desk, part);
+        says(dashboard, part);
     }
 }
 
@@ -62,13 +62,14 @@ async fn every_verb_does_by_its_key_what_its_question_said() {
     let incident = Incident::none().await;
     let db = play(&incident.info()).await;
     let target = incident.server.conninfo();
-    let mut desk = Desk::with(SIZE, &target, &["--screen", "tasks"], "[thresholds]\norphan_grace = \"0s\"\n");
-    tasks(&mut desk, &db).await;
-    leases(&mut desk, &db).await;
-    items(&mut desk, &db).await;
+    let mut dashboard =
+        Dashboard::with(SIZE, &target, &["--screen", "tasks"], "[thresholds]\norphan_grace = \"0s\"\n");
+    tasks(&mut dashboard, &db).await;
+    leases(&mut dashboard, &db).await;
+    items(&mut dashboard, &db).await;
 
     // What was done is told, and on record with both of its ends.
-    desk.screen.keys("8");
+    dashboard.screen.keys("8");
     for (asked, done, row) in [
         ("recover", "recovered", "report"),
         ("disable", "disabled", "report"),
@@ -80,32 +81,32 @@ async fn every_verb_does_by_its_key_what_its_question_said() {
         ("put off", "put off", "item 1"),
     ] {
         for told in [format!("{asked} {row}"), format!("{done} {row}")] {
-            desk.screen.keys(&format!("/\"{told}\"<enter>"));
-            desk.screen.shows(&format!("/\"{told}\" shows {} of", if asked == done { 2 } else { 1 }));
-            desk.screen.keys("<esc>");
-            desk.screen.hides("/\"");
+            dashboard.screen.keys(&format!("/\"{told}\"<enter>"));
+            dashboard.screen.shows(&format!("/\"{told}\" shows {} of", if asked == done { 2 } else { 1 }));
+            dashboard.screen.keys("<esc>");
+            dashboard.screen.hides("/\"");
         }
     }
-    assert_eq!((desk.asked(), desk.on_record("\"fate\":\"done\"")), (9, 9));
-    desk.quit();
+    assert_eq!((dashboard.asked(), dashboard.on_record("\"fate\":\"done\"")), (9, 9));
+    dashboard.quit();
 }
 
-async fn tasks(desk: &mut Desk, db: &Client) {
-    desk.screen.shows("orphan");
-    ask(desk, "4", "report", "R", &["y recover"]);
-    desk.screen.keys("y");
+async fn tasks(dashboard: &mut Dashboard, db: &Client) {
+    dashboard.screen.shows("orphan");
+    ask(dashboard, "4", "report", "R", &["y recover"]);
+    dashboard.screen.keys("y");
     becomes(db, "SELECT status FROM task_execution_log", "failed").await;
-    desk.screen.hides("orphan");
+    dashboard.screen.hides("orphan");
 
     for (enabled, does) in [("false", "disable"), ("true", "enable")] {
         let set = format!("UPDATE locktop.scheduled_tasks SET is_enabled = {enabled} WHERE id = 1");
-        ask(desk, "4", "report", "E", &[&set, &format!("y {does}")]);
-        desk.screen.keys("y");
+        ask(dashboard, "4", "report", "E", &[&set, &format!("y {does}")]);
+        dashboard.screen.keys("y");
         becomes(db, "SELECT is_enabled FROM scheduled_tasks", enabled).await;
-        desk.screen.shows(&format!("report {does}d"));
+        dashboard.screen.shows(&format!("report {does}d"));
         // As it is now, and not as it was a moment ago.
         let is_off = |line: &str| line.get(1..).is_some_and(|line| line.starts_with(" disabled report"));
-        desk.screen.wait_for("its new state", |screen| {
+        dashboard.screen.wait_for("its new state", |screen| {
             screen.contents().lines().any(is_off) == (enabled == "false")
         });
     }
@@ -113,39 +114,43 @@ async fn tasks(desk: &mut Desk, db: &Client) {
     db.batch_execute("UPDATE scheduled_tasks SET next_run_at = now() + interval '1 day'").await.unwrap();
     // As it is now, and not as it was a moment ago.
     let day = ["in 23h", "in 24h", "in 1d"];
-    desk.screen.wait_for("its new date", |screen| day.iter().any(|text| screen.contents().contains(text)));
-    ask(desk, "4", "report", "T", &["SET next_run_at = now WHERE id = 1", "y make due"]);
-    desk.screen.keys("y");
+    dashboard
+        .screen
+        .wait_for("its new date", |screen| day.iter().any(|text| screen.contents().contains(text)));
+    ask(dashboard, "4", "report", "T", &["SET next_run_at = now WHERE id = 1", "y make due"]);
+    dashboard.screen.keys("y");
     becomes(db, "SELECT next_run_at <= now() FROM scheduled_tasks", "true").await;
     // As it is now, and not as it was a moment ago.
-    desk.screen.wait_for("its new date", |screen| !day.iter().any(|text| screen.contents().contains(text)));
+    dashboard
+        .screen
+        .wait_for("its new date", |screen| !day.iter().any(|text| screen.contents().contains(text)));
     let sql = "SET next_run_at = greatest(next_run_at, now) + 1 hour WHERE id = 1";
-    ask(desk, "4", "report", "D", &[sql, "y put off"]);
-    desk.screen.keys("y");
+    ask(dashboard, "4", "report", "D", &[sql, "y put off"]);
+    dashboard.screen.keys("y");
     becomes(db, "SELECT next_run_at > now() + interval '59 min' FROM scheduled_tasks", "true").await;
 }
 
-async fn leases(desk: &mut Desk, db: &Client) {
-    ask(desk, "5", "node1", "U", &["lease_force_release(7, token ", "type 7, the lease, to confirm"]);
+async fn leases(dashboard: &mut Dashboard, db: &Client) {
+    ask(dashboard, "5", "node1", "U", &["lease_force_release(7, token ", "type 7, the lease, to confirm"]);
     // Something else is no confirmation.
-    desk.screen.keys("8<enter>");
-    says(desk, "does not match: not confirmed");
+    dashboard.screen.keys("8<enter>");
+    says(dashboard, "does not match: not confirmed");
     becomes(db, "SELECT state FROM leases", "held").await;
-    desk.screen.keys("7<enter>");
+    dashboard.screen.keys("7<enter>");
     becomes(db, "SELECT state FROM leases", "released").await;
     becomes(db, "SELECT count(*) FROM locktop_audit WHERE action = 'unlocked'", "1").await;
 }
 
-async fn items(desk: &mut Desk, db: &Client) {
-    ask(desk, "6", "mail", "X", &["set_aside_queue_item(1)", "y set aside"]);
-    desk.screen.keys("y");
+async fn items(dashboard: &mut Dashboard, db: &Client) {
+    ask(dashboard, "6", "mail", "X", &["set_aside_queue_item(1)", "y set aside"]);
+    dashboard.screen.keys("y");
     becomes(db, "SELECT status FROM task_queue", "failed").await;
-    desk.screen.shows("1 failed");
-    ask(desk, "6", "mail", "R", &["requeue_queue_item(1)", "y put back"]);
-    desk.screen.keys("y");
+    dashboard.screen.shows("1 failed");
+    ask(dashboard, "6", "mail", "R", &["requeue_queue_item(1)", "y put back"]);
+    dashboard.screen.keys("y");
     becomes(db, "SELECT status FROM task_queue", "pending").await;
-    desk.screen.shows("1 pending");
-    ask(desk, "6", "mail", "D", &["SET not_before = greatest(not_before, now) + 1 hour", "y put off"]);
-    desk.screen.keys("y");
+    dashboard.screen.shows("1 pending");
+    ask(dashboard, "6", "mail", "D", &["SET not_before = greatest(not_before, now) + 1 hour", "y put off"]);
+    dashboard.screen.keys("y");
     becomes(db, "SELECT not_before > now() + interval '59 min' FROM task_queue", "true").await;
 }

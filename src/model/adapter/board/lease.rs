@@ -2,7 +2,7 @@
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::Look;
+use super::BoardBuilder;
 use crate::model::Text;
 use crate::model::adapter::AdapterLease;
 use crate::model::systems::TextId;
@@ -53,7 +53,7 @@ impl TermState {
     }
 }
 
-impl Look<'_> {
+impl BoardBuilder<'_> {
     /// Its leases, in the order in which they were read.
     pub(super) fn leases(&self, place: usize) -> Vec<OtherLeaseRow> {
         let rows = self.rows.leases.section.rows.iter().enumerate();

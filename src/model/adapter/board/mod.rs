@@ -11,7 +11,7 @@ pub use self::lease::{OtherLeaseRow, TermState};
 pub use self::queue::{Count, QueueRow, QueueState};
 pub use self::schedule::{ScheduleRow, ScheduleState};
 pub use self::worker::{WorkerRow, WorkerState};
-use super::evidence::{Judged, KeySeen, Seen, judge};
+use super::evidence::{JobFacts, Judged, KeySeen, judge};
 use super::rows::{InstallationRows, Job, Worker};
 use super::{Part, Proof, State};
 use crate::model::lock_key::LockKey;
@@ -126,8 +126,13 @@ impl Watch {
         let holders = holders(snapshot);
         let mut board = Board::default();
         for (place, installation) in snapshot.adapters.iter().enumerate() {
-            let look =
-                Look { snapshot, thresholds, holders: holders.as_ref(), before: &before, rows: installation };
+            let look = BoardBuilder {
+                snapshot,
+                thresholds,
+                holders: holders.as_ref(),
+                before: &before,
+                rows: installation,
+            };
             let runs = installation.runs();
             for (part, read) in &installation.jobs {
                 // Parts are read one after the other, and of some systems what runs is still due by its row.
@@ -157,7 +162,7 @@ fn holders(snapshot: &Snapshot) -> Option<FxHashMap<LockKey, Option<i32>>> {
     Some(held.filter_map(|lock| Some((lock.tag.advisory_key()?, lock.pid))).collect())
 }
 
-struct Look<'a> {
+struct BoardBuilder<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
     holders: Option<&'a FxHashMap<LockKey, Option<i32>>>,
@@ -165,14 +170,14 @@ struct Look<'a> {
     rows: &'a InstallationRows,
 }
 
-impl Look<'_> {
+impl BoardBuilder<'_> {
     fn row(&self, place: usize, part: Part, job: &Job, free: &mut Marks) -> JobRow {
         let installation = &self.rows.installation;
         let adapter = &installation.adapter;
         let name = format!("{} {} {}", installation.oid, part.as_str(), job.id);
         let id = TextId::of(&adapter.name, &name);
         let worker = job.worker.as_deref().filter(|worker| !worker.is_empty()).and_then(|id| self.worker(id));
-        let seen = Seen {
+        let seen = JobFacts {
             now: self.snapshot.taken_at,
             read_at: self
                 .rows

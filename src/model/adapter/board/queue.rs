@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::{Look, WorkerRow};
+use super::{BoardBuilder, WorkerRow};
 use crate::model::adapter::{COUNTED, Job, Part};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
@@ -65,7 +65,7 @@ pub struct Count {
     pub is_estimate: bool,
 }
 
-impl Look<'_> {
+impl BoardBuilder<'_> {
     /// Its queues by name, and before them all together where something is said of all.
     pub(super) fn queues(&self, place: usize, workers: &[WorkerRow]) -> Vec<QueueRow> {
         let rows = self.rows;

@@ -2,7 +2,7 @@
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::Look;
+use super::BoardBuilder;
 use crate::model::Text;
 use crate::model::adapter::AdapterSchedule;
 use crate::model::systems::TextId;
@@ -42,7 +42,7 @@ impl ScheduleState {
     }
 }
 
-impl Look<'_> {
+impl BoardBuilder<'_> {
     /// Its schedules, in the order in which they were read.
     pub(super) fn schedules(&self, place: usize) -> Vec<ScheduleRow> {
         let rows = self.rows.schedules.section.rows.iter().enumerate();

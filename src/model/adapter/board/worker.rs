@@ -2,7 +2,7 @@
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::{KeySeen, Look, Marks, Proof};
+use super::{BoardBuilder, KeySeen, Marks, Proof};
 use crate::model::adapter::evidence::of_key;
 use crate::model::adapter::{Adapter, Part, State, Worker};
 use crate::model::systems::TextId;
@@ -60,7 +60,7 @@ impl WorkerState {
     }
 }
 
-impl Look<'_> {
+impl BoardBuilder<'_> {
     /// Its workers, in the order in which they were read.
     pub(super) fn workers(&self, place: usize, free: &mut Marks) -> Vec<WorkerRow> {
         let rows = self.rows.workers.section.rows.iter().enumerate();

@@ -23,8 +23,8 @@ fn adapter() -> Adapter {
     Adapter { evidence, ..Adapter::default() }
 }
 
-fn seen() -> Seen<'static> {
-    Seen {
+fn seen() -> JobFacts<'static> {
+    JobFacts {
         now: ago(0),
         read_at: ago(0),
         workers_at: ago(0),
@@ -49,7 +49,7 @@ fn told(judged: Judged) -> (&'static str, &'static str) {
 }
 
 /// What a row is, the row, what is seen beside it, and its state and proof.
-type Case<'a> = (&'a str, Job, Seen<'a>, (&'a str, &'a str));
+type Case<'a> = (&'a str, Job, JobFacts<'a>, (&'a str, &'a str));
 
 fn are_judged(cases: Vec<Case<'_>>) {
     for (what, job, seen, expected) in cases {
@@ -66,63 +66,68 @@ fn what_runs_is_known_by_its_lock_or_session_first() {
         (
             "its key is held",
             job("running"),
-            Seen { key: KeySeen::Held(Some(7)), ..seen() },
+            JobFacts { key: KeySeen::Held(Some(7)), ..seen() },
             ("running", "lock"),
         ),
-        ("its key is free", job("running"), Seen { key: since(30), ..seen() }, ("orphan", "lock")),
-        ("for less than the grace", job("running"), Seen { key: since(29), ..seen() }, ("unknown", "lock")),
+        ("its key is free", job("running"), JobFacts { key: since(30), ..seen() }, ("orphan", "lock")),
+        (
+            "for less than the grace",
+            job("running"),
+            JobFacts { key: since(29), ..seen() },
+            ("unknown", "lock"),
+        ),
         (
             "and its worker is on no list",
             Job { started_at: Some(ago(900)), ..of("gone") },
-            Seen { key: since(0), ..seen() },
+            JobFacts { key: since(0), ..seen() },
             ("orphan", "lock"),
         ),
         (
             "and its worker is on the list",
             Job { started_at: Some(ago(900)), ..of("w") },
-            Seen { key: since(0), worker: Some(&fresh), ..seen() },
+            JobFacts { key: since(0), worker: Some(&fresh), ..seen() },
             ("unknown", "lock"),
         ),
         (
             "and its worker may not be listed yet",
             Job { started_at: Some(ago(9)), ..of("new") },
-            Seen { key: since(0), ..seen() },
+            JobFacts { key: since(0), ..seen() },
             ("unknown", "lock"),
         ),
         (
             "on a standby",
             job("running"),
-            Seen { key: since(90), in_recovery: true, ..seen() },
+            JobFacts { key: since(90), in_recovery: true, ..seen() },
             ("unknown", "none"),
         ),
         (
             "held on a standby",
             job("running"),
-            Seen { key: KeySeen::Held(None), in_recovery: true, ..seen() },
+            JobFacts { key: KeySeen::Held(None), in_recovery: true, ..seen() },
             ("running", "lock"),
         ),
         (
             "a key counts before a heartbeat",
             of("w"),
-            Seen { key: since(30), worker: Some(&fresh), ..seen() },
+            JobFacts { key: since(30), worker: Some(&fresh), ..seen() },
             ("orphan", "lock"),
         ),
         (
             "its session is there",
             job("running"),
-            Seen { session: Some(true), ..seen() },
+            JobFacts { session: Some(true), ..seen() },
             ("running", "session"),
         ),
         (
             "its session is gone",
             job("running"),
-            Seen { session: Some(false), ..seen() },
+            JobFacts { session: Some(false), ..seen() },
             ("orphan", "session"),
         ),
         (
             "the same on a standby",
             job("running"),
-            Seen { session: Some(false), in_recovery: true, ..seen() },
+            JobFacts { session: Some(false), in_recovery: true, ..seen() },
             ("unknown", "none"),
         ),
     ]);
@@ -137,37 +142,52 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
     let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
     let since = |seconds| KeySeen::Free(ago(seconds));
     are_judged(vec![
-        ("its worker beats", of("w"), Seen { worker: Some(&fresh), ..seen() }, ("running", "heartbeat")),
-        ("its worker is silent", of("w"), Seen { worker: Some(&old), ..seen() }, ("lost", "heartbeat")),
+        ("its worker beats", of("w"), JobFacts { worker: Some(&fresh), ..seen() }, ("running", "heartbeat")),
+        ("its worker is silent", of("w"), JobFacts { worker: Some(&old), ..seen() }, ("lost", "heartbeat")),
         (
             "also on a standby",
             of("w"),
-            Seen { worker: Some(&old), in_recovery: true, ..seen() },
+            JobFacts { worker: Some(&old), in_recovery: true, ..seen() },
             ("lost", "heartbeat"),
         ),
         (
             "within its own limit",
             of("w"),
-            Seen { worker: Some(&patient), ..seen() },
+            JobFacts { worker: Some(&patient), ..seen() },
             ("running", "heartbeat"),
         ),
-        ("its worker has stopped", of("w"), Seen { worker: Some(&stopped), ..seen() }, ("lost", "heartbeat")),
-        ("its worker tells nothing", of("w"), Seen { worker: Some(&silent), ..seen() }, ("unknown", "none")),
+        (
+            "its worker has stopped",
+            of("w"),
+            JobFacts { worker: Some(&stopped), ..seen() },
+            ("lost", "heartbeat"),
+        ),
+        (
+            "its worker tells nothing",
+            of("w"),
+            JobFacts { worker: Some(&silent), ..seen() },
+            ("unknown", "none"),
+        ),
         (
             "its worker's key is held",
             of("w"),
-            Seen { worker: Some(&silent), worker_key: KeySeen::Held(None), ..seen() },
+            JobFacts { worker: Some(&silent), worker_key: KeySeen::Held(None), ..seen() },
             ("running", "lock"),
         ),
         (
             "its worker's key is free",
             of("w"),
-            Seen { worker: Some(&silent), worker_key: since(31), ..seen() },
+            JobFacts { worker: Some(&silent), worker_key: since(31), ..seen() },
             ("orphan", "lock"),
         ),
         ("its worker has no row", of("w"), seen(), ("lost", "absent")),
-        ("not all workers are known", of("w"), Seen { has_workers: false, ..seen() }, ("unknown", "none")),
-        ("nobody has it", of(""), Seen { has_workers: false, ..seen() }, ("lost", "absent")),
+        (
+            "not all workers are known",
+            of("w"),
+            JobFacts { has_workers: false, ..seen() },
+            ("unknown", "none"),
+        ),
+        ("nobody has it", of(""), JobFacts { has_workers: false, ..seen() }, ("lost", "absent")),
         (
             "it beats itself",
             Job { beat_at: Some(ago(5)), ..job("running") },
@@ -187,7 +207,7 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
         (
             "a limit of its own",
             Job { limit: Some(5.0), ..job("running") },
-            Seen { session: Some(true), ..seen() },
+            JobFacts { session: Some(true), ..seen() },
             ("slow", "session"),
         ),
     ]);
@@ -196,7 +216,7 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
 #[test]
 fn what_an_adapter_does_not_promise_proves_nothing() {
     let silent = Adapter::default();
-    let free = Seen { key: KeySeen::Free(ago(90)), session: Some(false), ..seen() };
+    let free = JobFacts { key: KeySeen::Free(ago(90)), session: Some(false), ..seen() };
     assert_eq!(told(judge(&silent, &job("running"), &free)), ("unknown", "none"));
     let of = Job { worker: Some("w".into()), beat_at: Some(ago(9000)), ..job("running") };
     assert_eq!(
@@ -228,7 +248,7 @@ fn what_waits_is_judged_by_its_time() {
         (job("done"), false, "done"),
         (job("something else"), false, "due"),
     ] {
-        let judged = judge(&adapter(), &job, &Seen { is_paused, ..seen() });
+        let judged = judge(&adapter(), &job, &JobFacts { is_paused, ..seen() });
         assert_eq!(told(judged), (expected, "none"), "{} {:?}", job.state, job.due_at);
     }
 }
@@ -248,7 +268,7 @@ fn what_was_read_a_while_ago_is_judged_by_when_it_was() {
         ..adapter()
     };
     for (workers_at, state) in [(ago(0), State::Lost), (ago(30), State::Lost), (ago(50), State::Running)] {
-        let seen = Seen { workers_at, worker: Some(&worker), has_workers: true, ..seen() };
+        let seen = JobFacts { workers_at, worker: Some(&worker), has_workers: true, ..seen() };
         assert_eq!(judge(&plain, &job, &seen).state, state, "{workers_at}");
     }
     // One that has begun a moment before the workers were read, or was read before them, may have a worker that is not listed yet, or not any more.
@@ -256,7 +276,7 @@ fn what_was_read_a_while_ago_is_judged_by_when_it_was() {
         [(200, ago(0), State::Lost), (5, ago(0), State::Unknown), (200, ago(3), State::Unknown)]
     {
         let job = Job { started_at: Some(ago(started)), ..job.clone() };
-        let seen = Seen { read_at, worker: None, has_workers: true, ..seen() };
+        let seen = JobFacts { read_at, worker: None, has_workers: true, ..seen() };
         assert_eq!(judge(&plain, &job, &seen).state, state, "{started} s, read at {read_at}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use locktop::pg::conninfo::Secret;
 
-use super::super::super::desk::Desk;
+use super::super::super::dashboard::Dashboard;
 use super::super::server::{Server, info, run};
 use super::super::{connected, refused};
 use super::authority::{Authority, Wanted};
@@ -216,18 +216,18 @@ async fn the_password_of_a_key_is_asked_for() {
         shown(&certificate),
         shown(&encrypted)
     ));
-    let mut desk = Desk::at((120, 35), &target, &[]);
+    let mut dashboard = Dashboard::at((120, 35), &target, &[]);
     let prompt = format!("Password for the key {}: ", shown(&encrypted));
-    desk.screen.wait("the prompt", |seen| String::from_utf8_lossy(&seen.raw).contains(&prompt));
-    desk.screen.write(b"open sesame\r");
-    desk.screen.shows("LIVE");
-    assert!(!String::from_utf8_lossy(&desk.screen.seen().raw).contains("sesame"));
-    desk.quit();
+    dashboard.screen.wait("the prompt", |seen| String::from_utf8_lossy(&seen.raw).contains(&prompt));
+    dashboard.screen.write(b"open sesame\r");
+    dashboard.screen.shows("LIVE");
+    assert!(!String::from_utf8_lossy(&dashboard.screen.seen().raw).contains("sesame"));
+    dashboard.quit();
 
-    desk.again((120, 35), &target, &[]);
-    desk.screen.wait("the prompt", |seen| String::from_utf8_lossy(&seen.raw).contains(&prompt));
-    desk.screen.write(b"wrong\r");
+    dashboard.again((120, 35), &target, &[]);
+    dashboard.screen.wait("the prompt", |seen| String::from_utf8_lossy(&seen.raw).contains(&prompt));
+    dashboard.screen.write(b"wrong\r");
     let said = format!("the password does not open the key {}", shown(&encrypted));
-    desk.screen.wait("the refusal", |seen| String::from_utf8_lossy(&seen.raw).contains(&said));
-    assert_eq!(desk.screen.wait_exit(), 1);
+    dashboard.screen.wait("the refusal", |seen| String::from_utf8_lossy(&seen.raw).contains(&said));
+    assert_eq!(dashboard.screen.wait_exit(), 1);
 }

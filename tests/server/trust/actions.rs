@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktop::action::audit::{AuditLog, ServerName};
-use locktop::action::executor::{Answer, Executor, Order};
+use locktop::action::executor::{Executor, ExecutorReply, Order};
 use locktop::model::plan::{
     ActionCommand, ItemTarget, LeaseTarget, Outcome, Report, TargetKind, TaskTarget, Verb,
 };
@@ -24,12 +24,12 @@ async fn executor(info: &ConnInfo) -> (Executor, tempfile::TempDir) {
     (Executor::start(Line { client, pids }, log, settings()), state)
 }
 
-pub(crate) async fn answered(info: &ConnInfo, order: Order) -> Answer {
+pub(crate) async fn answered(info: &ConnInfo, order: Order) -> ExecutorReply {
     let (mut executor, _state) = executor(info).await;
     assert_eq!(executor.order(order), None);
     loop {
         match executor.answer().await.unwrap() {
-            Answer::Progress(..) => {}
+            ExecutorReply::Progress(..) => {}
             answer => return answer,
         }
     }
@@ -37,7 +37,7 @@ pub(crate) async fn answered(info: &ConnInfo, order: Order) -> Answer {
 
 pub(crate) async fn act(info: &ConnInfo, command: ActionCommand) -> Report {
     match answered(info, Order::Act(Arc::new(command))).await {
-        Answer::Reported(report) => Arc::unwrap_or_clone(report),
+        ExecutorReply::Reported(report) => Arc::unwrap_or_clone(report),
         answer => panic!("{answer:?}"),
     }
 }

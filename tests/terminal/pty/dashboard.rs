@@ -9,12 +9,12 @@ use super::screen::{Screen, Size};
 use super::support;
 
 /// A screen with a record of its own.
-pub(crate) struct Desk {
+pub(crate) struct Dashboard {
     pub(crate) screen: Screen,
     state: TempDir,
 }
 
-impl Desk {
+impl Dashboard {
     /// The program on a server.
     pub(crate) fn at(size: Size, target: &str, arguments: &[&str]) -> Self {
         Self::with(size, target, arguments, "")

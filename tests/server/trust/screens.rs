@@ -1,6 +1,6 @@
 //! The dashboard itself, at a terminal.
 
-use super::desk::Desk;
+use super::dashboard::Dashboard;
 use super::forged::installed;
 use super::ground::{Ground, WATCHERS, newest};
 use super::stage::{Session, pid};
@@ -11,12 +11,12 @@ async fn watched(ground: &Ground, role: &str, arguments: &[&str]) {
     let holder = ground.client("app").await;
     holder.batch_execute("SELECT pg_advisory_lock(hashtext('pg_partman run_maintenance'))").await.unwrap();
     let arguments = [&["--screen", "locks"], arguments].concat();
-    let mut desk = Desk::at((120, 35), &ground.target(role), &arguments);
-    desk.screen.shows("pg_part");
+    let mut dashboard = Dashboard::at((120, 35), &ground.target(role), &arguments);
+    dashboard.screen.shows("pg_part");
     for screen in ["4", "5", "6", "1"] {
-        desk.screen.keys(screen);
+        dashboard.screen.keys(screen);
     }
-    desk.quit();
+    dashboard.quit();
     ground.is_clean(&format!("{role} {arguments:?}"));
 }
 
@@ -42,12 +42,14 @@ async fn the_key_that_ends_a_session_runs_nothing_of_a_forged_schema() {
     let look = ground.client("postgres").await;
     let root = pid(&holder.connection.client).await;
     let waiting = waiter.begin("SELECT pg_advisory_lock(5)", &look, "Lock").await;
-    let mut desk = Desk::at((120, 35), &ground.target("boss"), &["--screen", "chains"]);
-    desk.select_first(&root.to_string());
-    desk.question("K", "y terminate");
-    desk.screen.keys("y");
-    super::support::wait_for("the end of it to be on record", || desk.on_record("\"fate\":\"done\"") == 1);
+    let mut dashboard = Dashboard::at((120, 35), &ground.target("boss"), &["--screen", "chains"]);
+    dashboard.select_first(&root.to_string());
+    dashboard.question("K", "y terminate");
+    dashboard.screen.keys("y");
+    super::support::wait_for("the end of it to be on record", || {
+        dashboard.on_record("\"fate\":\"done\"") == 1
+    });
     assert_eq!(waiting.end().await, None);
     ground.is_clean("K");
-    desk.quit();
+    dashboard.quit();
 }
