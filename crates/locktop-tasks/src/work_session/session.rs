@@ -14,7 +14,7 @@ use super::open::{self, All};
 use super::source::Source;
 use super::types::Types;
 use super::worker_id::WorkerId;
-use crate::schema::{Log, Schema, SchemaName};
+use crate::schema::{Schema, SchemaName};
 use locktop_base::text;
 use pg_connect::connect::{Listening, Received};
 use pg_connect::conninfo::ConnInfo;
@@ -242,8 +242,7 @@ impl WorkSession {
         let rows = self.ask(&self.statements.purge, &[]).await?;
         let mut all = Vec::new();
         for row in &rows {
-            let name: &str = row.try_get(0)?;
-            if let Some(log) = Log::ALL.into_iter().find(|log| log.name() == name) {
+            if let Ok(log) = row.try_get::<_, &str>(0)?.parse() {
                 let (keep, rows, may) = (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
                 all.push(Purged { log, keep, rows, may });
             }
