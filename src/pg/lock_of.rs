@@ -25,9 +25,6 @@ pub enum LookError {
 }
 
 /// What is there of each; none where nothing has that name. In one message, which is one transaction: through a pooler, too.
-///
-/// # Errors
-/// When the server refuses, or does not answer in time.
 pub async fn places(client: &Client, relations: &[Relation]) -> Result<Vec<Option<Place>>, LookError> {
     let mut found: Vec<Option<Place>> = relations.iter().map(|_| None).collect();
     if relations.is_empty() {

@@ -87,9 +87,6 @@ pub struct Demo {
 }
 
 /// Starts the demo, and returns as soon as there is a server to look at.
-///
-/// # Errors
-/// When there is no server, or it does not let us make our schema.
 pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     let (info, server) = if let Some(info) = options.url {
         (info, None)

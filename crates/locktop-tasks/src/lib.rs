@@ -3,6 +3,10 @@
 //!
 //! Tables and functions of others are used only where their owners are trusted: [`trust`]. What acts on somebody's behalf, the [`actor`], is
 //! one transaction in one [`message`], with texts as a [`literal`] that no encoding spoils.
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "the types of errors say what can go wrong; a section says what follows where that is not plain"
+)]
 #![cfg_attr(
     test,
     allow(

@@ -51,9 +51,6 @@ pub(super) struct PartReading {
 const REPLAN: Duration = Duration::from_secs(300);
 
 /// Finds all installations, and what may be read of each.
-///
-/// # Errors
-/// When the catalogs cannot be read, or the connection breaks.
 pub async fn survey(
     client: &Client,
     owners: &TrustedOwners,

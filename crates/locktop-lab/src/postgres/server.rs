@@ -45,9 +45,6 @@ pub struct EmbeddedServer {
 impl EmbeddedServer {
     /// Starts a server and returns once it accepts connections: about 100 ms when its programs and its template are
     /// there.
-    ///
-    /// # Errors
-    /// When there are no programs to run, nobody to run them as, or the server refuses to start.
     pub async fn start(options: Options) -> Result<Self, EmbeddedError> {
         Self::start_from(options, None).await
     }
@@ -116,27 +113,18 @@ impl EmbeddedServer {
     }
 
     /// Ends the server and returns once it and its directory are gone.
-    ///
-    /// # Errors
-    /// When it has not ended after 30 seconds.
     pub async fn stop(self) -> Result<(), EmbeddedError> {
         Ok(self.server.stop().await?)
     }
 
     /// Kills the server with SIGKILL, as a crash would, and returns once it is gone. The directory stays, for
     /// [`Self::restart`].
-    ///
-    /// # Errors
-    /// When it has not ended after 30 seconds.
     pub async fn kill_hard(&mut self) -> Result<(), EmbeddedError> {
         self.end(Signal::KILL).await
     }
 
     /// Starts the server again on the same socket, with the same data; one that runs is shut down first, which ends its
     /// sessions.
-    ///
-    /// # Errors
-    /// When the server refuses to start.
     pub async fn restart(&mut self) -> Result<(), EmbeddedError> {
         self.end(Signal::INT).await?;
         let start = clock::monotonic();

@@ -162,9 +162,6 @@ impl Running {
     }
 
     /// Lets the root go and the waiters finish, one after the other, then stops.
-    ///
-    /// # Errors
-    /// As [`Self::stop`].
     pub async fn dissolve(mut self) -> Result<(), ScenarioError> {
         if let Some(root) = self.sessions.first() {
             match self.release {
@@ -180,9 +177,6 @@ impl Running {
     }
 
     /// Ends every session and removes what was made; returns once that is so.
-    ///
-    /// # Errors
-    /// When the server is gone or refuses.
     pub async fn stop(mut self) -> Result<(), ScenarioError> {
         let pids: Vec<_> = self.sessions.iter().map(Session::pid).collect();
         let mut outcome = self.scratch.end(Some(&pids)).await;

@@ -48,9 +48,6 @@ pub async fn install(client: &mut Client, schema: impl Into<Schema>) -> Result<I
 }
 
 /// The same up to an older version.
-///
-/// # Errors
-/// As for [`install`].
 pub async fn install_up_to(
     client: &mut Client,
     schema: impl Into<Schema>,

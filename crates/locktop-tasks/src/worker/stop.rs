@@ -133,9 +133,6 @@ impl Stop {
     }
 
     /// Returns as soon as the work may go on, at once in most cases.
-    ///
-    /// # Errors
-    /// With the reason, when it has to stop.
     pub async fn confirmed(&self) -> Result<(), StopReason> {
         let mut confirmed = self.confirmed.clone();
         loop {
