@@ -212,13 +212,13 @@ const BRISK: Timing = Timing { step: Duration::from_millis(10), hold: Duration::
 #[tokio::test]
 async fn the_demo_brings_its_own_server_and_takes_it_away() {
     let mut demo = demo::run(DemoOptions { timing: BRISK, ..DemoOptions::default() }).await.unwrap();
-    watch_demo(&open(demo.conninfo()).await.client).await;
+    watch_demo(&open(&demo.info).await.client).await;
     // It goes on after the server was away.
-    let server = demo.server_mut().unwrap();
+    let server = demo.server.as_mut().unwrap();
     server.kill_hard().await.unwrap();
     server.restart().await.unwrap();
     let (directory, pid) = (server.socket_dir().to_owned(), server.pid().unwrap());
-    watch_demo(&open(demo.conninfo()).await.client).await;
+    watch_demo(&open(&demo.info).await.client).await;
     demo.stop().await.unwrap();
     assert!(is_gone(&directory, pid));
 }
@@ -253,7 +253,7 @@ async fn on_a_users_server_an_ordinary_role_is_enough_and_all_is_removed() {
     let (info, client) = users_database("visitor").await;
     let options = || DemoOptions { url: Some(info.clone()), timing: BRISK, ..DemoOptions::default() };
     let demo = demo::run(options()).await.unwrap();
-    assert!(demo.server().is_none());
+    assert!(demo.server.is_none());
     wait_until("a chain and a convoy", async || {
         let waits = "FROM pg_stat_activity WHERE usename = 'visitor' AND wait_event_type = 'Lock'";
         count(&client, waits).await >= 20

@@ -17,12 +17,9 @@ const TRAFFIC: [(&str, &str); 8] = [
 ];
 
 pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
-    let table = "DROP TABLE IF EXISTS orders;
-        CREATE TABLE orders (id serial PRIMARY KEY, customer int, state text, total numeric);
+    let table = "CREATE TABLE orders (id serial PRIMARY KEY, customer int, state text, total numeric);
         INSERT INTO orders (customer, state, total) SELECT n % 40, 'paid', n FROM generate_series(1, 200) n";
-    scratch.run(table).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push("DROP TABLE IF EXISTS orders".to_owned());
+    let mut running = Running::with_table(scratch, "orders", table).await?;
     running.release = Release::Cancel;
     // It is cancelled long before; this is for the case that nobody is left to do that.
     let seconds = timing.hold.as_secs() + 120;

@@ -10,13 +10,11 @@ const EAGER: &str =
     SET max_parallel_workers_per_gather = 3";
 
 pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
-    let table = "DROP TABLE IF EXISTS measurements;
-        CREATE TABLE measurements (id int, filler text) WITH (parallel_workers = 3, fillfactor = 10);
+    let table =
+        "CREATE TABLE measurements (id int, filler text) WITH (parallel_workers = 3, fillfactor = 10);
         INSERT INTO measurements SELECT id, repeat('x', 500) FROM generate_series(1, 200) id;
         ANALYZE measurements";
-    scratch.run(table).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push("DROP TABLE IF EXISTS measurements".to_owned());
+    let mut running = Running::with_table(scratch, "measurements", table).await?;
     let leader = running.open("analytics").await?;
     leader.run(EAGER).await?;
     // Every process of the query sleeps at its first row.

@@ -39,15 +39,11 @@ pub(super) async fn innocent(scratch: &ScratchSchema) -> Result<Running, Scenari
     Ok(running)
 }
 
-/// Makes a table of twenty rows, which the end of the scenario drops.
+/// With a table of twenty rows.
 async fn table(scratch: &ScratchSchema, name: &str) -> Result<Running, ScenarioError> {
-    let drop = format!("DROP TABLE IF EXISTS {name}");
     let make = format!(
-        "{drop}; CREATE TABLE {name} (id int PRIMARY KEY, name text NOT NULL);
+        "CREATE TABLE {name} (id int PRIMARY KEY, name text NOT NULL);
          INSERT INTO {name} SELECT id, 'name ' || id FROM generate_series(1, 20) id"
     );
-    scratch.run(&make).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push(drop);
-    Ok(running)
+    Running::with_table(scratch, name, &make).await
 }

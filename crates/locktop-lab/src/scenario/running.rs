@@ -119,6 +119,17 @@ impl Running {
         }
     }
 
+    /// With a table that these statements make, and that the end of the scenario drops.
+    pub(super) async fn with_table(
+        scratch: &ScratchSchema,
+        name: &str,
+        make: &str,
+    ) -> Result<Self, ScenarioError> {
+        let drop = format!("DROP TABLE IF EXISTS {name}");
+        scratch.run(&format!("{drop}; {make}")).await?;
+        Ok(Self { cleanup: vec![drop], ..Self::new(scratch) })
+    }
+
     /// What is true now.
     #[must_use]
     pub fn facts(&self) -> &Facts {
