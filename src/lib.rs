@@ -88,16 +88,6 @@
     clippy::missing_errors_doc,
     reason = "beside the program its tests and benches are the only callers; the crates below have it"
 )]
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "a test may"
-    )
-)]
 
 #[cfg(test)]
 extern crate self as locktop;

@@ -5,16 +5,6 @@
     clippy::missing_errors_doc,
     reason = "the types of errors say what can go wrong; a section says what follows where that is not plain"
 )]
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "a test may"
-    )
-)]
 
 pub mod contest;
 mod install;
