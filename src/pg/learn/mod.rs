@@ -167,11 +167,7 @@ pub async fn ask_software(client: &Client, limits: &Limits, place: &Place) -> Re
 
 /// The name of the database, and the tables of well-known software in it.
 pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<Place>), LearnError> {
-    let owners = &limits.trusted_owners;
-    let tables = fill(
-        &without_comments(sql::LEARN_TABLES),
-        &[("$trusts_table", &owners.trusts("c.relowner")), ("$trusts_schema", &owners.trusts("n.nspowner"))],
-    );
+    let tables = limits.trusted_owners.filled(sql::LEARN_TABLES, &[]);
     let rows =
         fetch(client, &framed(&["software", "relation", "oid", "schema"], TRUSTED, &tables, limits)).await?;
     let mut database = Text::default();
