@@ -77,8 +77,8 @@ async fn every_scenario(server: &EmbeddedServer) {
         let client = open(&info).await.client;
         let running =
             scenario.start(&scratch, Timing::TEST).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-        verify(&client, running.facts(), &name).await;
-        let facts = running.facts().clone();
+        verify(&client, &running.facts, &name).await;
+        let facts = running.facts.clone();
         running.stop().await.unwrap();
         verify_gone(&client, &facts, &name).await;
         scratch.remove().await.unwrap();
@@ -115,13 +115,13 @@ async fn the_scenarios_have_the_size_they_announce() {
         (Scenario::InnocentHolder, 1, 1, 1),
     ] {
         let running = start(scenario).await;
-        let facts = running.facts();
+        let facts = &running.facts;
         let found = (scenario, facts.waits.len(), facts.roots.len(), facts.innocent.len());
         assert_eq!(found, (scenario, waits, roots, innocent));
         running.stop().await.unwrap();
     }
     let parallel = start(Scenario::ParallelHolder).await;
-    assert!(parallel.facts().innocent.len() >= 2, "{:?}", parallel.facts());
+    assert!(parallel.facts.innocent.len() >= 2, "{:?}", parallel.facts);
     parallel.stop().await.unwrap();
 }
 
@@ -137,8 +137,8 @@ async fn a_crowd_may_hold_other_locks_too() {
     let database = "database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     let held = format!("FROM pg_locks WHERE locktype = 'advisory' AND granted AND {database}");
     assert_eq!(count(&client, &held).await, 2_003 + 1);
-    assert_eq!(crowd.facts().waits.len(), 30);
-    verify(&client, crowd.facts(), "crowd").await;
+    assert_eq!(crowd.facts.waits.len(), 30);
+    verify(&client, &crowd.facts, "crowd").await;
     crowd.stop().await.unwrap();
     assert_eq!(count(&client, &held).await, 0);
 }
@@ -168,7 +168,7 @@ async fn what_dissolves_leaves_nobody_waiting() {
         let client = open(&info).await.client;
         let timing = Timing { step: Duration::from_millis(5), hold: Duration::from_secs(2) };
         let running = scenario.start(&scratch, timing).await.unwrap();
-        let facts = running.facts().clone();
+        let facts = running.facts.clone();
         running.dissolve().await.unwrap();
         verify_gone(&client, &facts, scenario.as_str()).await;
     }

@@ -227,7 +227,11 @@ impl Survey<'_> {
         Ok(match judge(&plan, &sizes) {
             Ok(cost) => (
                 Tried { number, outcome: Ok(cost), size: rows, read: None, at: None },
-                Some(PartReading { part: query.part, sql: framed.reading(&read), oids: framed.tables() }),
+                Some(PartReading {
+                    part: query.part,
+                    sql: framed.reading(&read),
+                    oids: framed.tables.clone(),
+                }),
             ),
             Err(reason) => refused(reason.into(), rows),
         })

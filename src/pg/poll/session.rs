@@ -83,7 +83,7 @@ impl Session {
             }
         });
         let ready = opening.within(limits.poll_timeout, setup).await?;
-        let place = opening.place();
+        let place = &opening.place;
         let server = Server {
             host: place.host.as_str().into(),
             port: place.port,

@@ -91,7 +91,7 @@ impl EmbeddedServer {
     /// The directory of the server's socket, and of everything else that it has.
     #[must_use]
     pub fn socket_dir(&self) -> &Path {
-        self.server.directory()
+        &self.server.directory
     }
 
     /// The major version of its programs, 14 to 18.
@@ -148,7 +148,7 @@ impl EmbeddedServer {
 /// Whether it accepts connections. It writes its state in line 8 of `postmaster.pid` (src/include/utils/pidfile.h), and its process id
 /// in line 1; a file of an earlier server may still be there.
 fn is_ready(server: &Server) -> bool {
-    let Ok(text) = fs::read_to_string(server.directory().join("data/postmaster.pid")) else { return false };
+    let Ok(text) = fs::read_to_string(server.directory.join("data/postmaster.pid")) else { return false };
     let mut lines = text.lines().map(str::trim);
     let pid = lines.next().and_then(|line| line.parse().ok());
     pid.is_some() && pid == server.pid() && lines.nth(6) == Some("ready")

@@ -59,7 +59,7 @@ impl RedisServer {
     /// The directory of everything that it has.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        self.0.directory()
+        &self.0.directory
     }
 
     /// Its process id; none when it has ended.
@@ -99,7 +99,7 @@ impl RedisServer {
 /// Whether it says PONG; one that asks for a password first answers too.
 fn answers(server: &Server) -> bool {
     let said = || -> std::io::Result<[u8; 5]> {
-        let mut stream = UnixStream::connect(server.directory().join(SOCKET))?;
+        let mut stream = UnixStream::connect(server.directory.join(SOCKET))?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         stream.write_all(b"PING\r\n")?;
         let mut answer = [0; 5];

@@ -32,7 +32,7 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
     let mut running = Running::with_table(scratch, "accounts", table).await?;
     running.release = Release::Commit;
     let root = running.begin("psql-anna", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
-    running.facts.roots.push(Blocker::Backend(root.pid()));
+    running.facts.roots.push(Blocker::Backend(root.pid));
     let mut before = root;
     for (index, name) in WAITERS.into_iter().enumerate() {
         timing.step().await;
@@ -48,8 +48,8 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
             format!("UPDATE accounts SET balance = balance + 20 WHERE id = {row}")
         };
         running.tasks.push(session.send_and_commit(wanted, timing.step, "COMMIT"));
-        scratch.waiting(&[session.pid()]).await?;
-        running.facts.wait(session.pid(), before.pid());
+        scratch.waiting(&[session.pid]).await?;
+        running.facts.wait(session.pid, before.pid);
         before = session;
     }
     Ok(running)

@@ -28,18 +28,18 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
     running.tasks.push(report.send(long));
     let reads = "SELECT EXISTS (SELECT FROM pg_locks WHERE granted AND relation = 'orders'::regclass
                  AND pid = ANY ($1::int[]))";
-    scratch.until("the report to start", reads, &[report.pid()]).await?;
-    running.facts.roots.push(Blocker::Backend(report.pid()));
+    scratch.until("the report to start", reads, &[report.pid]).await?;
+    running.facts.roots.push(Blocker::Backend(report.pid));
 
     timing.step().await;
     let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE orders ADD COLUMN note text").await?;
-    running.facts.wait(migration.pid(), report.pid());
+    running.facts.wait(migration.pid, report.pid);
     for (name, statement) in TRAFFIC {
         timing.step().await;
         let session = running.open(name).await?;
         running.wait(&session, statement).await?;
-        let wait = Wait { waiter: session.pid(), holders: Vec::new(), ahead: Some(vec![migration.pid()]) };
+        let wait = Wait { waiter: session.pid, holders: Vec::new(), ahead: Some(vec![migration.pid]) };
         running.facts.waits.push(wait);
     }
     Ok(running)

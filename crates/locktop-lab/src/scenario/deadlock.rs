@@ -23,8 +23,8 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
     for (session, sku) in [(&first, "B-200"), (&second, "A-100")] {
         running.tasks.push(session.send_and_commit(reserve(sku), timing.step, "COMMIT"));
     }
-    scratch.waiting(&[first.pid(), second.pid()]).await?;
-    running.facts.wait(first.pid(), second.pid());
-    running.facts.wait(second.pid(), first.pid());
+    scratch.waiting(&[first.pid, second.pid]).await?;
+    running.facts.wait(first.pid, second.pid);
+    running.facts.wait(second.pid, first.pid);
     Ok(running)
 }

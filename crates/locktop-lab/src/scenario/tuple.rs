@@ -14,11 +14,11 @@ pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioEr
     for row in [1, 2] {
         let take = format!("UPDATE seats SET taken = taken + 1 WHERE id = {row}");
         let mut before = running.begin(&format!("booking-{row}a"), &take).await?;
-        running.facts.roots.push(Blocker::Backend(before.pid()));
+        running.facts.roots.push(Blocker::Backend(before.pid));
         for suffix in ["b", "c"] {
             let session = running.open(&format!("booking-{row}{suffix}")).await?;
             running.wait(&session, &take).await?;
-            running.facts.wait(session.pid(), before.pid());
+            running.facts.wait(session.pid, before.pid);
             before = session;
         }
     }

@@ -125,7 +125,7 @@ impl<W: Work> Connected<'_, W> {
             () = quits(quit), if works => Next::Quit,
             () = at(Some(self.heartbeat_at)), if running || unwritten => Next::Heartbeat,
             done = self.running_jobs.next() => Next::Done(Box::new(done)),
-            () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
+            () = at(Some(self.unwritten.at)), if unwritten => Next::Retry,
             () = at(stop_at) => Next::Stop,
             () = at(self.observe_at), if works => Next::Observe,
             () = at(Some(self.glance_at)), if takes => Next::Glance,

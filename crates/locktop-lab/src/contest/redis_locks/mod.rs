@@ -64,7 +64,7 @@ impl RedisContest {
             ..FaultPlan::default()
         };
         let term = if environment.headless { TERM } else { SHOWN_TERM };
-        let role = WorkerRole::Redis { urls: servers.urls().to_vec(), term, seed: environment.seed };
+        let role = WorkerRole::Redis { urls: servers.urls.clone(), term, seed: environment.seed };
         let runner = Runner::begin(environment, "client", role, WORKERS, faults)?;
         Ok(Self { runner, servers })
     }
@@ -84,7 +84,7 @@ impl RedisContest {
             "SELECT coalesce(sum(times) FILTER (WHERE reason = 'taken'), 0)::bigint,
                     coalesce(sum(times) FILTER (WHERE reason <> 'taken'), 0)::bigint FROM {SCHEMA}.redis_refusals"
         );
-        let servers = count(self.servers.urls().len());
+        let servers = count(self.servers.urls.len());
         let mut found = Numbers { workers: count(WORKERS), servers, ..Numbers::default() };
         [found.acquired, found.lost, found.resource_uses, found.overlaps] = numbers(client, &holds).await?;
         [found.submissions, found.double_submissions] =

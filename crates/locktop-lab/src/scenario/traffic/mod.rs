@@ -124,7 +124,7 @@ impl TrafficSession {
         let mut number = 0_u64;
         while !self.shared.stop.load(Ordering::Relaxed) {
             number += 1;
-            let gid = format!("{}{}_{number}", script::GID, self.session.pid());
+            let gid = format!("{}{}_{number}", script::GID, self.session.pid);
             let failed = self.transaction(&gid).await.is_err();
             // Also what the session holds beyond the transaction; fails when the session was ended.
             if self.session.run("ROLLBACK; SELECT pg_advisory_unlock_all()").await.is_err() {
