@@ -85,8 +85,8 @@ impl TrustedOwners {
         )
     }
 
-    /// A statement without its comments and with these values, in which `$trusts(c.relowner)` is whether the role with this OID is trusted, and
-    /// `$owner(c.relowner)` what it is called.
+    /// A statement without its comments and with these values, in which `$trusts(c.relowner)` is whether the role
+    /// with this OID is trusted, and `$owner(c.relowner)` what it is called.
     #[must_use]
     pub fn filled(&self, sql: &str, values: &[(&str, &str)]) -> String {
         let sql = without_comments(sql);

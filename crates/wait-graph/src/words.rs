@@ -1,6 +1,6 @@
 //! What the server says in one of a few words.
 
-/// An enum of which each value has a word of the server's. `ALL`, `as_str` and `of_word` follow from that one list.
+/// An enum of which each value has a word of the server's: `ALL`, `as_str` and `of_word` follow from one list.
 macro_rules! words {
     (
         $(#[$about:meta])*
@@ -17,7 +17,8 @@ macro_rules! words {
             /// Every value, in the order of their declaration.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
-            /// The server's own word for it; `other`, if there is such a value, for what this version of locktop does not know.
+            /// The server's own word for it; `other`, if there is such a value, for what this version of
+            /// locktop does not know.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {

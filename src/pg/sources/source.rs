@@ -106,8 +106,8 @@ pub(super) fn filled<T: Source>(sql: &str, table: &Table, values: &[(&str, &str)
     fill(&without_comments(sql), &all)
 }
 
-/// What is read of a table, in this order: the field of the row, how a value of it is read, and its column. Without those before the
-/// semicolon a row cannot be told from others.
+/// What is read of a table, in this order: the field of the row, how a value of it is read, and its column.
+/// Without those before the semicolon a row cannot be told from others.
 macro_rules! fields {
     (
         $($key:ident: $key_value:ident = $key_column:expr),+;

@@ -107,7 +107,8 @@ pub async fn contents(
     explained(client, &place.name, Need::Own, found).await
 }
 
-/// Drops what was installed, the schema included: what that was, counted in the same transaction. `None` where there is none.
+/// Drops what was installed, the schema included: what that was, counted in the same transaction. `None` where
+/// there is none.
 ///
 /// # Errors
 /// When the schema is somebody else's, there is something in it that we did not make or that was changed since, something

@@ -14,7 +14,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// OIDs of the types that are of this kind (`src/include/catalog/pg_type.dat`), what these are called, and the one that it is read as.
+    /// OIDs of the types that are of this kind (`src/include/catalog/pg_type.dat`), what these are called, and
+    /// the one that it is read as.
     fn types(self) -> (&'static [u32], &'static str, &'static str) {
         match self {
             Self::Integer => (&[20, 21, 23], "integer or bigint", "int8"),

@@ -81,8 +81,8 @@ pub(super) fn items(verdicts: &[Verdict], copied: &Copied) -> Vec<String> {
     jobs(verdicts, copied, left, "processing there with a key that nobody holds: pending here")
 }
 
-/// Of executions and items. `left` is the verdict on those that are not copied, and what is said of them; `active` of those that were
-/// being worked on.
+/// Of executions and items. `left` is the verdict on those that are not copied, and what is said of them;
+/// `active` of those that were being worked on.
 fn jobs(verdicts: &[Verdict], copied: &Copied, left: (&str, &str), active: &str) -> Vec<String> {
     let mut notes = Vec::new();
     for verdict in verdicts {
