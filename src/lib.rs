@@ -85,17 +85,8 @@
 #![allow(
     clippy::must_use_candidate,
     clippy::return_self_not_must_use,
+    clippy::missing_errors_doc,
     reason = "beside the program its tests and benches are the only callers; the crates below have it"
-)]
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "a test may"
-    )
 )]
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ SELECT c.oid, h.adapter, h.schema, h.columns
   JOIN ending AS c ON c.relnamespace = h.relnamespace AND NOT c.is_part
    AND pg_catalog.left(c.name, pg_catalog.length(h.begins)) = h.begins
 ), fitting AS MATERIALIZED (
-SELECT DISTINCT c.oid, d.adapter, $trusts_table AND $trusts_schema AS is_trusted
+SELECT DISTINCT c.oid, d.adapter, $trusts(c.relowner) AND $trusts(n.nspowner) AS is_trusted
   FROM named AS d
   JOIN pg_catalog.pg_class AS c ON c.oid = d.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace AND (d.schema IS NULL OR n.nspname::pg_catalog.text = d.schema)
@@ -67,19 +67,19 @@ SELECT pg_catalog.to_jsonb(t)::pg_catalog.text
   FROM (
 SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::pg_catalog.text AS name,
        c.relkind::pg_catalog.text AS kind, c.relpersistence = 't' AS is_temporary,
-       coalesce(CASE WHEN NOT $trusts_table THEN $table_owner END,
-                CASE WHEN NOT $trusts_schema THEN $schema_owner END,
-                (SELECT $part_owner
+       coalesce(CASE WHEN NOT $trusts(c.relowner) THEN $owner(c.relowner) END,
+                CASE WHEN NOT $trusts(n.nspowner) THEN $owner(n.nspowner) END,
+                (SELECT $owner(p.relowner)
                    FROM parts AS q
                    JOIN pg_catalog.pg_class AS p ON p.oid = q.oid
-                  WHERE q.root = c.oid AND NOT $trusts_part
+                  WHERE q.root = c.oid AND NOT $trusts(p.relowner)
                   ORDER BY p.oid
                   LIMIT 1))::pg_catalog.text AS stranger,
        (SELECT pg_catalog.format('%s.%s', pn.nspname, p.relname)
           FROM parts AS q
           JOIN pg_catalog.pg_class AS p ON p.oid = q.oid
           JOIN pg_catalog.pg_namespace AS pn ON pn.oid = p.relnamespace
-         WHERE q.root = c.oid AND $trusts_table AND $trusts_schema AND NOT $trusts_part
+         WHERE q.root = c.oid AND $trusts(c.relowner) AND $trusts(n.nspowner) AND NOT $trusts(p.relowner)
          ORDER BY p.oid
          LIMIT 1) AS strange_part,
        (SELECT coalesce(pg_catalog.jsonb_agg(q.oid::pg_catalog.int8 ORDER BY q.oid), '[]')
@@ -90,10 +90,10 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
          WHERE q.root = c.oid AND q.oid <> c.oid AND p.relkind NOT IN ('r', 'p')
          ORDER BY p.oid
          LIMIT 1) AS foreign_part,
-       (SELECT pg_catalog.jsonb_build_object('owner', $type_owner, 'name', pg_catalog.left(y.typname::pg_catalog.text, 63))
+       (SELECT pg_catalog.jsonb_build_object('owner', $owner(y.typowner), 'name', pg_catalog.left(y.typname::pg_catalog.text, 63))
           FROM types AS t
           JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
-         WHERE t.relation = c.oid AND NOT $trusts_type
+         WHERE t.relation = c.oid AND NOT $trusts(y.typowner)
          ORDER BY y.oid
          LIMIT 1) AS strange_type,
        pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS has_usage,

@@ -57,10 +57,10 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
             WHEN pg_catalog.row_security_active(c.oid) THEN 'its row security would run expressions of its owner'
        END AS refused,
        c.relkind = 'p' AS is_partitioned,
-       coalesce(CASE WHEN NOT $trusts_table THEN $table_owner END,
-                (SELECT $part_owner FROM parts AS pt JOIN pg_catalog.pg_class AS p ON p.oid = pt.oid
-                  WHERE pt.root = c.oid AND NOT $trusts_part LIMIT 1),
-                CASE WHEN NOT $trusts_schema THEN $schema_owner END)::pg_catalog.text AS stranger,
+       coalesce(CASE WHEN NOT $trusts(c.relowner) THEN $owner(c.relowner) END,
+                (SELECT $owner(p.relowner) FROM parts AS pt JOIN pg_catalog.pg_class AS p ON p.oid = pt.oid
+                  WHERE pt.root = c.oid AND NOT $trusts(p.relowner) LIMIT 1),
+                CASE WHEN NOT $trusts(n.nspowner) THEN $owner(n.nspowner) END)::pg_catalog.text AS stranger,
        pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text AS owner,
        c.reltuples::pg_catalog.int8 AS rows,
        l.keep IS NOT NULL AS is_limited,

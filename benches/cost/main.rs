@@ -107,7 +107,7 @@ async fn measure(length: Duration, only: &str) {
         // What is on the screen as soon as there is data.
         let root = running.as_ref().map_or_else(
             || "no problems found".to_owned(),
-            |running| match running.facts().roots[..] {
+            |running| match running.facts.roots[..] {
                 [Blocker::Backend(pid)] => pid.to_string(),
                 _ => panic!("one root"),
             },

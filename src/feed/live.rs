@@ -120,9 +120,6 @@ pub struct Live {
 impl Live {
     /// Connects. While the server has no connection free or is starting up (SQLSTATE 53300, 57P03) this goes on
     /// trying, and tells `waiting` why each time.
-    ///
-    /// # Errors
-    /// When the server cannot be reached or refuses for another reason.
     pub async fn connect(
         info: ConnInfo,
         settings: Settings,

@@ -34,9 +34,6 @@ pub enum OnceError {
 
 /// Scans, asks the server about the waiters it saw, oldest first up to the limit, and scans again: only then can an
 /// answer be held against the scan before and the scan after it.
-///
-/// # Errors
-/// When the server cannot be reached or stops to answer.
 pub async fn once(
     info: &ConnInfo,
     limits: Limits,
@@ -52,7 +49,7 @@ pub async fn once(
 /// and with the locks of some Redis servers, which are read meanwhile.
 ///
 /// # Errors
-/// As for [`once`]; names that cannot be learned are findings.
+/// None for names that cannot be learned: those are findings.
 pub async fn once_learning(
     info: &ConnInfo,
     limits: Limits,
@@ -100,9 +97,6 @@ async fn polled(
 
 /// Several looks over one connection, and how long it took until the first answer was there. No names are learned: that takes a
 /// connection of its own.
-///
-/// # Errors
-/// As for [`once`].
 pub async fn looks(
     info: &ConnInfo,
     settings: (Limits, Thresholds, LockNames),

@@ -73,9 +73,6 @@ pub struct Recording {
 
 impl Recording {
     /// Opens a file, or all recordings of a folder.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is none.
     pub fn open(path: &Path) -> Result<Self, ReplayError> {
         let io = |path: &Path, error| ReplayError::Io { path: path.display().to_string(), error };
         let paths = if path.is_dir() {
@@ -95,9 +92,6 @@ impl Recording {
     }
 
     /// The same for files that are open; more may come behind the last record of the last.
-    ///
-    /// # Errors
-    /// When one cannot be read, or needs a later release.
     pub fn of(files: Vec<(File, PathBuf)>) -> Result<Self, ReplayError> {
         let mut recording = Self {
             segments: files.into_iter().map(|(file, path)| Segment::new(file, path)).collect(),
@@ -132,9 +126,6 @@ impl Recording {
     }
 
     /// Looks what has come since; whether anything has.
-    ///
-    /// # Errors
-    /// When it cannot be read, or needs a later release.
     pub fn look_on(&mut self) -> Result<bool, ReplayError> {
         let before = self.moments.len();
         for at in 0..self.segments.len() {
@@ -191,9 +182,6 @@ impl Recording {
     }
 
     /// Reads the look at a place.
-    ///
-    /// # Errors
-    /// When there is none, or it is damaged.
     pub fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
         let (opened, at) = self.group(place)?;
         let mut look = opened.look(at)?;
@@ -204,9 +192,6 @@ impl Recording {
 
     /// What was counted of waits up to a look, none where that was not kept, and the events that were kept with it: the first of a
     /// group has some of before.
-    ///
-    /// # Errors
-    /// As for [`Self::read`].
     pub fn glance(&mut self, place: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), NotThere> {
         let (opened, at) = self.group(place)?;
         Ok(opened.glance(at)?)
@@ -231,9 +216,6 @@ impl Recording {
     }
 
     /// The view of a look.
-    ///
-    /// # Errors
-    /// As for [`Self::read`].
     pub fn view(&mut self, place: usize) -> Result<Arc<crate::model::view::View>, NotThere> {
         let kept = self.read(place)?;
         Ok(Digest::view_of(kept, TargetId::default(), &self.thresholds()))
@@ -246,9 +228,6 @@ impl Recording {
     }
 
     /// The look that a step from a view leads to; none where that is beyond the last. What is damaged on the way is passed over.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be read.
     pub fn go(&mut self, from: u64, step: Step) -> Result<Option<Arc<PastView>>, NotThere> {
         let Some(mut place) = find(&self.moments, from, step)? else { return Ok(None) };
         let is_back = matches!(step, Step::Looks(..0) | Step::Seconds(..0) | Step::TroubleBefore);

@@ -51,9 +51,6 @@ const AROUND: i64 = 30;
 
 /// The looks during which there was an episode, and some around them; none where there was no such episode. Of several runs of a
 /// recorder the last counts that had one of that number.
-///
-/// # Errors
-/// When nothing can be read.
 pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range<usize>>, NotThere> {
     let mut found: Option<(Timestamp, Timestamp)> = None;
     let mut reader = Reader::default();
@@ -98,9 +95,6 @@ impl Reader {
 pub type Chains = fn(&View) -> Vec<String>;
 
 /// What the looks of some places have to say; of the worst `chains` says who waited for whom.
-///
-/// # Errors
-/// When there is none of them, or none can be read.
 pub fn of(
     recording: &mut Recording,
     places: Range<usize>,

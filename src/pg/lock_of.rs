@@ -25,9 +25,6 @@ pub enum LookError {
 }
 
 /// What is there of each; where the search path leads to nothing of that name, the schemas that have one. In one message, which is one transaction: through a pooler, too.
-///
-/// # Errors
-/// When the server refuses, or does not answer in time.
 pub async fn places(
     client: &Client,
     relations: &[Relation],

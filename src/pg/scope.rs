@@ -29,9 +29,6 @@ impl Scope {
     }
 
     /// The same for several statements, one after the other.
-    ///
-    /// # Errors
-    /// When the connection is lost.
     pub(super) async fn apart<T>(
         self,
         client: &Client,

@@ -74,17 +74,7 @@ pub(super) fn locks(narrow: bool, quiet: bool) -> String {
 
 /// Looks for tables: `assets/sql/tables_find.sql`.
 pub(super) fn tables_find(owners: &TrustedOwners) -> String {
-    fill(
-        &without_comments(TABLES_FIND),
-        &[
-            ("$trusts_table", &owners.trusts("c.relowner")),
-            ("$trusts_part", &owners.trusts("p.relowner")),
-            ("$trusts_schema", &owners.trusts("n.nspowner")),
-            ("$table_owner", &TrustedOwners::name("c.relowner")),
-            ("$part_owner", &TrustedOwners::name("p.relowner")),
-            ("$schema_owner", &TrustedOwners::name("n.nspowner")),
-        ],
-    )
+    owners.filled(TABLES_FIND, &[])
 }
 
 /// Prepares what guards a table before it is read, under the name [`guard`].

@@ -52,9 +52,6 @@ impl From<Vec<RedisUrl>> for RedisSets {
 }
 
 /// The URLs of a list with commas. A comma that no URL follows is a part of the one before, perhaps of its password.
-///
-/// # Errors
-/// When one of them is none.
 pub fn parse_list(text: &str) -> Result<Vec<RedisUrl>, RedisUrlError> {
     let mut parts: Vec<String> = Vec::new();
     for part in text.split(',') {

@@ -106,9 +106,6 @@ struct Loop {
 }
 
 /// Runs the screens until somebody ends them. The terminal is given back in any case.
-///
-/// # Errors
-/// When the terminal cannot be used.
 pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     let mut signals = signals::listen()?;
     let exit = show(app, theme, source, &mut signals).await;

@@ -24,9 +24,6 @@ pub(super) enum Signal {
 }
 
 /// Listens, on a thread other than that of the screens. The second signal that asks for the end gets it at once.
-///
-/// # Errors
-/// When a handler cannot be installed.
 pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let mut terminate = signal(SignalKind::terminate())?;

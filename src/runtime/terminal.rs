@@ -29,9 +29,6 @@ static LEFT_ALONE: AtomicBool = AtomicBool::new(false);
 static TITLED: AtomicBool = AtomicBool::new(false);
 
 /// Gives the window another title; the one it had comes back with the terminal.
-///
-/// # Errors
-/// When the terminal cannot be written to.
 pub(super) fn title(text: &str) -> io::Result<()> {
     let is_first = !TITLED.swap(true, Ordering::SeqCst);
     Output.write_all(alert::title(text, is_first).as_bytes())?;
@@ -88,9 +85,6 @@ impl Write for Output {
 }
 
 /// Takes the terminal: raw mode, the alternate screen, bracketed paste, and the mouse where it is wanted.
-///
-/// # Errors
-/// When the terminal refuses.
 pub fn take(mouse: bool) -> io::Result<Screen> {
     enter(mouse)?;
     Terminal::new(CrosstermBackend::new(FrameWriter::new(Output)))
@@ -98,9 +92,6 @@ pub fn take(mouse: bool) -> io::Result<Screen> {
 
 /// Takes the terminal, also again: after it was given back, or after the program was stopped without a chance to do so
 /// and the shell has set the modes that it likes. After a panic it stays with what is written on it.
-///
-/// # Errors
-/// When the terminal refuses.
 pub(super) fn enter(mouse: bool) -> io::Result<()> {
     // The palette is resolved by the theme: left to itself, NO_COLOR would take bold and reverse away, and with them
     // the selection.

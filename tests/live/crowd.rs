@@ -27,7 +27,7 @@ async fn two_hundred_behind_one_idle_session() {
         let info = database(&server).await;
         let scratch = ScratchSchema::open(&info).await.unwrap();
         let running = AdvisoryContention::default().start(&scratch).await.unwrap();
-        let holder = running.facts().roots[0].pid();
+        let holder = running.facts.roots[0].pid();
         // Somebody else has a small problem of their own.
         let other = open(&info).await.client;
         other.batch_execute("SELECT pg_advisory_lock(2)").await.unwrap();

@@ -36,7 +36,7 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
     let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
     let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
-    let facts = running.facts().clone();
+    let facts = running.facts.clone();
     let frozen = Frozen::stop(facts.waits.iter().map(|wait| wait.waiter));
     for root in &facts.roots {
         let document = snapshot(server, &info).await;
@@ -126,7 +126,7 @@ async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
     let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
     let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
-    let facts = running.facts().clone();
+    let facts = running.facts.clone();
     let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
     let mut frozen = Frozen::stop(waiters.iter().copied());
     // Every third waiter, and then the roots.
@@ -160,7 +160,7 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
     let scratch = ScratchSchema::open(&info).await.unwrap();
     let client = open(&info).await.client;
     let running = scenario.start(&scratch, Timing::TEST).await.unwrap();
-    let facts = running.facts().clone();
+    let facts = running.facts.clone();
     let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
     let roots = facts.roots.iter().map(Blocker::pid).filter(|pid| *pid != 0);
     let mut frozen = Frozen::stop(waiters.iter().copied());

@@ -29,7 +29,7 @@ async fn look_at(server: &EmbeddedServer, scenario: Scenario) {
     let before = answers(&client).await;
     let document = snapshot(server, &info).await;
     assert_eq!(answers(&client).await, before, "{name}: it was a stable moment");
-    let facts = running.facts();
+    let facts = &running.facts;
     edges(&document, facts, &before, &name);
     roots(&document, facts, &before, &name);
     cycles(&document, scenario, facts, &name);

@@ -77,8 +77,8 @@ async fn every_scenario(server: &EmbeddedServer) {
         let client = open(&info).await.client;
         let running =
             scenario.start(&scratch, Timing::TEST).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-        verify(&client, running.facts(), &name).await;
-        let facts = running.facts().clone();
+        verify(&client, &running.facts, &name).await;
+        let facts = running.facts.clone();
         running.stop().await.unwrap();
         verify_gone(&client, &facts, &name).await;
         scratch.remove().await.unwrap();
@@ -115,13 +115,13 @@ async fn the_scenarios_have_the_size_they_announce() {
         (Scenario::InnocentHolder, 1, 1, 1),
     ] {
         let running = start(scenario).await;
-        let facts = running.facts();
+        let facts = &running.facts;
         let found = (scenario, facts.waits.len(), facts.roots.len(), facts.innocent.len());
         assert_eq!(found, (scenario, waits, roots, innocent));
         running.stop().await.unwrap();
     }
     let parallel = start(Scenario::ParallelHolder).await;
-    assert!(parallel.facts().innocent.len() >= 2, "{:?}", parallel.facts());
+    assert!(parallel.facts.innocent.len() >= 2, "{:?}", parallel.facts);
     parallel.stop().await.unwrap();
 }
 
@@ -137,8 +137,8 @@ async fn a_crowd_may_hold_other_locks_too() {
     let database = "database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     let held = format!("FROM pg_locks WHERE locktype = 'advisory' AND granted AND {database}");
     assert_eq!(count(&client, &held).await, 2_003 + 1);
-    assert_eq!(crowd.facts().waits.len(), 30);
-    verify(&client, crowd.facts(), "crowd").await;
+    assert_eq!(crowd.facts.waits.len(), 30);
+    verify(&client, &crowd.facts, "crowd").await;
     crowd.stop().await.unwrap();
     assert_eq!(count(&client, &held).await, 0);
 }
@@ -168,7 +168,7 @@ async fn what_dissolves_leaves_nobody_waiting() {
         let client = open(&info).await.client;
         let timing = Timing { step: Duration::from_millis(5), hold: Duration::from_secs(2) };
         let running = scenario.start(&scratch, timing).await.unwrap();
-        let facts = running.facts().clone();
+        let facts = running.facts.clone();
         running.dissolve().await.unwrap();
         verify_gone(&client, &facts, scenario.as_str()).await;
     }
@@ -212,13 +212,13 @@ const BRISK: Timing = Timing { step: Duration::from_millis(10), hold: Duration::
 #[tokio::test]
 async fn the_demo_brings_its_own_server_and_takes_it_away() {
     let mut demo = demo::run(DemoOptions { timing: BRISK, ..DemoOptions::default() }).await.unwrap();
-    watch_demo(&open(demo.conninfo()).await.client).await;
+    watch_demo(&open(&demo.info).await.client).await;
     // It goes on after the server was away.
-    let server = demo.server_mut().unwrap();
+    let server = demo.server.as_mut().unwrap();
     server.kill_hard().await.unwrap();
     server.restart().await.unwrap();
     let (directory, pid) = (server.socket_dir().to_owned(), server.pid().unwrap());
-    watch_demo(&open(demo.conninfo()).await.client).await;
+    watch_demo(&open(&demo.info).await.client).await;
     demo.stop().await.unwrap();
     assert!(is_gone(&directory, pid));
 }
@@ -253,7 +253,7 @@ async fn on_a_users_server_an_ordinary_role_is_enough_and_all_is_removed() {
     let (info, client) = users_database("visitor").await;
     let options = || DemoOptions { url: Some(info.clone()), timing: BRISK, ..DemoOptions::default() };
     let demo = demo::run(options()).await.unwrap();
-    assert!(demo.server().is_none());
+    assert!(demo.server.is_none());
     wait_until("a chain and a convoy", async || {
         let waits = "FROM pg_stat_activity WHERE usename = 'visitor' AND wait_event_type = 'Lock'";
         count(&client, waits).await >= 20

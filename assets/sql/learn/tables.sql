@@ -16,7 +16,7 @@ FROM (VALUES ('pgmq', 'meta', ARRAY['queue_name text', 'is_partitioned bool']),
 JOIN pg_catalog.pg_class c ON c.relname = known.relation AND c.relkind = 'r' AND c.relpersistence <> 't'
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE (known.software <> 'pgmq' OR n.nspname = 'pgmq')
-  AND $trusts_table AND $trusts_schema
+  AND $trusts(c.relowner) AND $trusts(n.nspowner)
   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
   AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
   AND NOT pg_catalog.row_security_active(c.oid)

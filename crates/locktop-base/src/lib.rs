@@ -1,14 +1,4 @@
 //! What every part of locktop uses: [`text`] that is safe to show, the [`clock`], and keys of advisory locks.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "a test may"
-    )
-)]
 
 pub mod clock;
 #[cfg(feature = "encodings")]

@@ -77,19 +77,19 @@ pub enum DemoError {
 /// wrong; on a server of the user's it waits for that.
 #[derive(Debug)]
 pub struct Demo {
-    info: ConnInfo,
-    server: Option<EmbeddedServer>,
+    /// The server it runs on, as whom, and in which database.
+    pub info: ConnInfo,
+    /// The embedded server; none on a server of the user's.
+    pub server: Option<EmbeddedServer>,
     scratch: ScratchSchema,
     quit: watch::Sender<bool>,
     loops: Vec<JoinHandle<()>>,
-    contests: Option<RunningContests>,
+    /// The tasks and other contests; none where only scenarios are shown.
+    pub contests: Option<RunningContests>,
     ended: bool,
 }
 
 /// Starts the demo, and returns as soon as there is a server to look at.
-///
-/// # Errors
-/// When there is no server, or it does not let us make our schema.
 pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     let (info, server) = if let Some(info) = options.url {
         (info, None)
@@ -151,36 +151,6 @@ async fn prepare(
 }
 
 impl Demo {
-    /// The server it runs on, as whom, and in which database.
-    #[must_use]
-    pub fn conninfo(&self) -> &ConnInfo {
-        &self.info
-    }
-
-    /// The embedded server; none on a server of the user's.
-    #[must_use]
-    pub fn server(&self) -> Option<&EmbeddedServer> {
-        self.server.as_ref()
-    }
-
-    /// The same, to kill and restart it.
-    #[must_use]
-    pub fn server_mut(&mut self) -> Option<&mut EmbeddedServer> {
-        self.server.as_mut()
-    }
-
-    /// The tasks and other contests; none where only scenarios are shown.
-    #[must_use]
-    pub fn contests(&self) -> Option<&RunningContests> {
-        self.contests.as_ref()
-    }
-
-    /// The same, to finish them.
-    #[must_use]
-    pub fn contests_mut(&mut self) -> Option<&mut RunningContests> {
-        self.contests.as_mut()
-    }
-
     /// Ends all sessions, then the server, or on a server of the user's removes the schema.
     ///
     /// # Errors

@@ -12,16 +12,6 @@
 //!
 //! All but [`advisory`], [`pooler`] and `redis_lock` use tables and functions that `locktop schema install` makes, in the schema of a [`SchemaName`];
 //! they are the feature `tables`, which is on by default.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "a test may"
-    )
-)]
 
 pub mod advisory;
 #[cfg(feature = "tables")]

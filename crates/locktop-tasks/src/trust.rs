@@ -85,6 +85,19 @@ impl TrustedOwners {
         )
     }
 
+    /// A statement without its comments and with these values, in which `$trusts(c.relowner)` is whether the role
+    /// with this OID is trusted, and `$owner(c.relowner)` what it is called.
+    #[must_use]
+    pub fn filled(&self, sql: &str, values: &[(&str, &str)]) -> String {
+        let sql = without_comments(sql);
+        let own = values.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        let trusted = calls(&sql, "$trusts(").map(|(call, oid)| (call, self.trusts(oid)));
+        let named = calls(&sql, "$owner(").map(|(call, oid)| (call, Self::name(oid)));
+        // At once: what a value has of the kind is none of the statement's.
+        let all: Vec<_> = own.chain(trusted).chain(named).collect();
+        fill(&sql, &all)
+    }
+
     /// A table expression for `WITH RECURSIVE`, `types (relation, oid)`: the types that the columns of some relations are made of, beside the
     /// server's own. `of` is a table expression before it, with a column `oid`.
     #[must_use]
@@ -98,44 +111,25 @@ impl TrustedOwners {
     /// in the transaction of what follows, after the table was locked by that name. The name is two literals.
     #[must_use]
     pub fn table_guard(&self, oid: &str, schema: &str, name: &str, is_written: bool) -> String {
-        fill(
-            &without_comments(TABLE),
-            &[
-                ("$oid", oid),
-                ("$schema", schema),
-                ("$name", name),
-                ("$is_written", if is_written { "true" } else { "false" }),
-                ("$trusts_table", &self.trusts("c.relowner")),
-                ("$trusts_schema", &self.trusts("n.nspowner")),
-                ("$trusts_part", &self.trusts("p.relowner")),
-                ("$runs", &without_comments(RUNS)),
-                ("$trusts_runs", &self.trusts("u.owner")),
-                ("$schema_owner", &Self::name("n.nspowner")),
-                ("$mark", MARK),
-            ],
-        )
+        let is_written = if is_written { "true" } else { "false" };
+        let runs = without_comments(RUNS);
+        let values = [
+            ("$oid", oid),
+            ("$schema", schema),
+            ("$name", name),
+            ("$is_written", is_written),
+            ("$runs", &runs),
+            ("$mark", MARK),
+        ];
+        self.filled(TABLE, &values)
     }
 
     /// A statement that fails unless the schema of this name, a literal, and all that is in it belong to trusted owners, and nobody else
     /// may put anything there, or make a trigger on its tables. A schema that is not there passes.
     #[must_use]
     pub fn schema_guard(&self, schema: &str) -> String {
-        fill(
-            &without_comments(SCHEMA),
-            &[
-                ("$schema", schema),
-                ("$trusts_schema", &self.trusts("n.nspowner")),
-                ("$trusts_creator", &self.trusts("a.grantee")),
-                ("$trusts_table", &self.trusts("c.relowner")),
-                ("$trusts_function", &self.trusts("f.proowner")),
-                ("$trusts_operator", &self.trusts("o.oprowner")),
-                ("$trusts_type", &self.trusts("t.typowner")),
-                ("$runs", &without_comments(RUNS)),
-                ("$trusts_runs", &self.trusts("u.owner")),
-                ("$schema_owner", &Self::name("n.nspowner")),
-                ("$mark", MARK),
-            ],
-        )
+        let runs = without_comments(RUNS);
+        self.filled(SCHEMA, &[("$schema", schema), ("$runs", &runs), ("$mark", MARK)])
     }
 
     /// A statement that fails where a table that this transaction has locked belongs to somebody else. A statement locks what it names as
@@ -143,33 +137,23 @@ impl TrustedOwners {
     /// of the config would read.
     #[must_use]
     pub fn locked_guard(&self) -> String {
-        fill(
-            &without_comments(LOCKED),
-            &[
-                ("$trusts_table", self.trusts("c.relowner")),
-                ("$trusts_schema", self.trusts("n.nspowner")),
-                ("$schema_owner", Self::name("n.nspowner")),
-                ("$types", Self::types("named")),
-                ("$trusts_type", self.trusts("y.typowner")),
-                ("$type_owner", Self::name("y.typowner")),
-                ("$mark", MARK.to_owned()),
-            ],
-        )
+        self.filled(LOCKED, &[("$types", &Self::types("named")), ("$mark", MARK)])
     }
 
     /// A statement that sets the search path, for the transaction or the session, to those schemas of the role's own one that are trusted.
     #[must_use]
     pub fn trusted_path(&self, is_local: bool) -> String {
-        fill(
-            &without_comments(TRUSTED_PATH),
-            &[
-                ("$path", PATH),
-                ("$is_local", if is_local { "true" } else { "false" }),
-                ("$trusts_schema", &self.trusts("n.nspowner")),
-                ("$trusts_creator", &self.trusts("a.grantee")),
-            ],
-        )
+        let is_local = if is_local { "true" } else { "false" };
+        self.filled(TRUSTED_PATH, &[("$path", PATH), ("$is_local", is_local)])
     }
+}
+
+/// The calls in a statement that begin so, each whole and with its argument.
+fn calls<'a>(sql: &'a str, begin: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    sql.match_indices(begin).filter_map(move |(at, _)| {
+        let (argument, _) = sql.get(at + begin.len()..)?.split_once(')')?;
+        Some((sql.get(at..=at + begin.len() + argument.len())?, argument))
+    })
 }
 
 /// What a guard found and what helps, where this error of the server's is one of a guard: its message repeats the value, whatever

@@ -320,50 +320,44 @@ impl ConnectError {
     /// Whether it may well pass by itself: no connection left, or starting up, shutting down or recovering.
     #[must_use]
     pub fn is_waitable(&self) -> bool {
-        match self {
-            Self::TooManyConnections { .. } | Self::NotNow { .. } => true,
-            Self::Several(all) => all.iter().any(Self::is_waitable),
-            _ => false,
-        }
+        self.each().iter().any(|error| matches!(error, Self::TooManyConnections { .. } | Self::NotNow { .. }))
     }
 
     /// Whether something accepted the connection and then said nothing.
     #[must_use]
     pub fn is_silence(&self) -> bool {
-        match self {
-            Self::Silent { .. } => true,
-            Self::Several(all) => all.iter().any(Self::is_silence),
-            _ => false,
-        }
+        self.each().iter().any(|error| matches!(error, Self::Silent { .. }))
     }
 
     /// Whether a password would help: the server asked for one and there was none.
     #[must_use]
     pub fn needs_password(&self) -> bool {
-        match self {
-            Self::NoPassword { .. } => true,
-            Self::Several(all) => all.iter().any(Self::needs_password),
-            _ => false,
-        }
+        self.each().iter().any(|error| matches!(error, Self::NoPassword { .. }))
     }
 
     /// Why the password file was not used, where a password is missing.
     #[must_use]
     pub fn password_note(&self) -> Option<&str> {
-        match self {
+        self.each().into_iter().find_map(|error| match error {
             Self::NoPassword { note, .. } => note.as_deref(),
-            Self::Several(all) => all.iter().find_map(Self::password_note),
             _ => None,
-        }
+        })
     }
 
     /// The file of the key that wants a password, if that is what is missing.
     #[must_use]
     pub fn needs_key_password(&self) -> Option<&std::path::Path> {
-        match self {
-            Self::KeyPassword { file, .. } => Some(file),
-            Self::Several(all) => all.iter().find_map(Self::needs_key_password),
+        self.each().into_iter().find_map(|error| match error {
+            Self::KeyPassword { file, .. } => Some(file.as_path()),
             _ => None,
+        })
+    }
+
+    /// The error of each attempt, where there were several; else this one.
+    fn each(&self) -> Vec<&Self> {
+        match self {
+            Self::Several(all) => all.iter().flat_map(Self::each).collect(),
+            one => vec![one],
         }
     }
 

@@ -10,16 +10,6 @@
 //! # Ok(())
 //! # }
 //! ```
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "a test may"
-    )
-)]
 
 mod auth_watch;
 mod backoff;

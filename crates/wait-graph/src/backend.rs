@@ -3,6 +3,7 @@
 //! Every column may be NULL: a role without `pg_read_all_stats` sees only `pid`, the database, the user and
 //! the application of other roles' sessions (`src/backend/utils/adt/pgstatfuncs.c`, `HAS_PGSTAT_PERMISSIONS`).
 
+use crate::words::words;
 use locktop_base::{Text, Timestamp};
 
 /// What identifies one backend for as long as it lives: a process id alone is recycled.
@@ -14,68 +15,34 @@ pub struct BackendId {
     pub backend_start: Option<Timestamp>,
 }
 
-/// What a backend is doing: `pg_stat_activity.state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
-    /// `active`: executing a query.
-    Active,
-    /// In a transaction, not executing: holds its locks for as long as its client likes.
-    IdleInTransaction,
-    /// `idle in transaction (aborted)`: the same after an error; only a rollback is accepted.
-    IdleInTransactionAborted,
-    /// `fastpath function call`: executing a function in the fast-path protocol.
-    FastpathFunctionCall,
-    /// Waiting for a command, outside a transaction.
-    Idle,
-    /// `track_activities` is off for this backend.
-    Disabled,
-    /// Initial startup (from PostgreSQL 18), authentication included.
-    Starting,
-    /// A state this version of locktop does not know.
-    Other,
+words! {
+    /// What a backend is doing: `pg_stat_activity.state`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum State {
+        /// `active`: executing a query.
+        Active => "active",
+        /// In a transaction, not executing: holds its locks for as long as its client likes.
+        IdleInTransaction => "idle in transaction",
+        /// `idle in transaction (aborted)`: the same after an error; only a rollback is accepted.
+        IdleInTransactionAborted => "idle in transaction (aborted)",
+        /// `fastpath function call`: executing a function in the fast-path protocol.
+        FastpathFunctionCall => "fastpath function call",
+        /// Waiting for a command, outside a transaction.
+        Idle => "idle",
+        /// `track_activities` is off for this backend.
+        Disabled => "disabled",
+        /// Initial startup (from PostgreSQL 18), authentication included.
+        Starting => "starting",
+        /// A state this version of locktop does not know.
+        Other => "other",
+    }
 }
 
 impl State {
-    /// Every state, the unknown one last.
-    pub const ALL: [Self; 8] = [
-        Self::Active,
-        Self::Idle,
-        Self::IdleInTransaction,
-        Self::IdleInTransactionAborted,
-        Self::FastpathFunctionCall,
-        Self::Disabled,
-        Self::Starting,
-        Self::Other,
-    ];
-
     /// The state the server means by `text`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        match text {
-            "active" => Self::Active,
-            "idle" => Self::Idle,
-            "idle in transaction" => Self::IdleInTransaction,
-            "idle in transaction (aborted)" => Self::IdleInTransactionAborted,
-            "fastpath function call" => Self::FastpathFunctionCall,
-            "disabled" => Self::Disabled,
-            "starting" => Self::Starting,
-            _ => Self::Other,
-        }
-    }
-
-    /// The server's own word for it; `other` for a state that is not known.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Idle => "idle",
-            Self::IdleInTransaction => "idle in transaction",
-            Self::IdleInTransactionAborted => "idle in transaction (aborted)",
-            Self::FastpathFunctionCall => "fastpath function call",
-            Self::Disabled => "disabled",
-            Self::Starting => "starting",
-            Self::Other => "other",
-        }
+        Self::of_word(text.as_bytes()).unwrap_or(Self::Other)
     }
 
     /// In a transaction with nothing to do.

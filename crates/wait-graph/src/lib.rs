@@ -1,20 +1,11 @@
 //! Who waits for whom in PostgreSQL, from one scan of `pg_locks`: conflicts, queues, roots, what ending somebody frees, and cycles.
 //!
 //! There is no I/O in here: rows of [`lock`] and [`backend`] go in, a [`WaitGraph`] comes out.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "a test may"
-    )
-)]
 
 pub mod backend;
 mod graph;
 pub mod lock;
 mod tag;
+mod words;
 
 pub use graph::*;

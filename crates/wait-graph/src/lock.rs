@@ -1,31 +1,34 @@
 //! A row of `pg_locks`, and the rule by which two modes conflict.
 
+use crate::words::words;
 use locktop_base::{Text, Timestamp};
 
 pub use crate::tag::{LockTag, LockType, VirtualTransaction};
 
-/// The mode of a lock, `pg_locks.mode`; with the statements that take it on a table ("Explicit Locking").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum LockMode {
-    /// SELECT, and whatever else only reads.
-    AccessShare = 1,
-    /// SELECT FOR UPDATE and its like, on the table.
-    RowShare = 2,
-    /// INSERT, UPDATE, DELETE, MERGE.
-    RowExclusive = 3,
-    /// VACUUM, ANALYZE, CREATE INDEX CONCURRENTLY.
-    ShareUpdateExclusive = 4,
-    /// CREATE INDEX; a shared advisory lock; waiting for a transaction to end.
-    Share = 5,
-    /// CREATE TRIGGER, and ALTER TABLE … ADD FOREIGN KEY.
-    ShareRowExclusive = 6,
-    /// REFRESH MATERIALIZED VIEW CONCURRENTLY; an exclusive advisory lock; a transaction on its own id.
-    Exclusive = 7,
-    /// DROP, TRUNCATE, most ALTER TABLE.
-    AccessExclusive = 8,
-    /// A predicate lock of a serializable transaction: it never blocks.
-    SIRead = 9,
+words! {
+    /// The mode of a lock, `pg_locks.mode`; with the statements that take it on a table ("Explicit Locking").
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[repr(u8)]
+    pub enum LockMode {
+        /// SELECT, and whatever else only reads.
+        AccessShare = 1 => "AccessShareLock",
+        /// SELECT FOR UPDATE and its like, on the table.
+        RowShare = 2 => "RowShareLock",
+        /// INSERT, UPDATE, DELETE, MERGE.
+        RowExclusive = 3 => "RowExclusiveLock",
+        /// VACUUM, ANALYZE, CREATE INDEX CONCURRENTLY.
+        ShareUpdateExclusive = 4 => "ShareUpdateExclusiveLock",
+        /// CREATE INDEX; a shared advisory lock; waiting for a transaction to end.
+        Share = 5 => "ShareLock",
+        /// CREATE TRIGGER, and ALTER TABLE … ADD FOREIGN KEY.
+        ShareRowExclusive = 6 => "ShareRowExclusiveLock",
+        /// REFRESH MATERIALIZED VIEW CONCURRENTLY; an exclusive advisory lock; a transaction on its own id.
+        Exclusive = 7 => "ExclusiveLock",
+        /// DROP, TRUNCATE, most ALTER TABLE.
+        AccessExclusive = 8 => "AccessExclusiveLock",
+        /// A predicate lock of a serializable transaction: it never blocks.
+        SIRead = 9 => "SIReadLock",
+    }
 }
 
 /// A set of lock modes, one bit for each.
@@ -64,50 +67,10 @@ impl LockModes {
 }
 
 impl LockMode {
-    /// Every mode, weakest first.
-    pub const ALL: [Self; 9] = [
-        Self::AccessShare,
-        Self::RowShare,
-        Self::RowExclusive,
-        Self::ShareUpdateExclusive,
-        Self::Share,
-        Self::ShareRowExclusive,
-        Self::Exclusive,
-        Self::AccessExclusive,
-        Self::SIRead,
-    ];
-
     /// The mode the server means by `text` (`AccessShareLock`, …).
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
-        Some(match text {
-            b"AccessShareLock" => Self::AccessShare,
-            b"RowShareLock" => Self::RowShare,
-            b"RowExclusiveLock" => Self::RowExclusive,
-            b"ShareUpdateExclusiveLock" => Self::ShareUpdateExclusive,
-            b"ShareLock" => Self::Share,
-            b"ShareRowExclusiveLock" => Self::ShareRowExclusive,
-            b"ExclusiveLock" => Self::Exclusive,
-            b"AccessExclusiveLock" => Self::AccessExclusive,
-            b"SIReadLock" => Self::SIRead,
-            _ => return None,
-        })
-    }
-
-    /// The server's own word, `AccessShareLock`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AccessShare => "AccessShareLock",
-            Self::RowShare => "RowShareLock",
-            Self::RowExclusive => "RowExclusiveLock",
-            Self::ShareUpdateExclusive => "ShareUpdateExclusiveLock",
-            Self::Share => "ShareLock",
-            Self::ShareRowExclusive => "ShareRowExclusiveLock",
-            Self::Exclusive => "ExclusiveLock",
-            Self::AccessExclusive => "AccessExclusiveLock",
-            Self::SIRead => "SIReadLock",
-        }
+        Self::of_word(text)
     }
 
     /// The server's word without `Lock`, for a narrow column.

@@ -1,94 +1,46 @@
 //! What a lock is on: the columns of `pg_locks` that name it, in 16 bytes.
 
+use crate::words::words;
 use locktop_base::LockKey;
 
-/// The type of lock, `pg_locks.locktype` ("Wait Events of Type Lock" lists what each is for).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LockType {
-    /// A table, index, view, sequence or another relation.
-    Relation,
-    /// The right to extend a relation.
-    Extend,
-    /// Updating `pg_database.datfrozenxid`, which VACUUM does.
-    FrozenId,
-    /// A page of a relation, as some index methods lock it.
-    Page,
-    /// A row: waiting in line for it.
-    Tuple,
-    /// A transaction: waiting for it to end (row locks wait here).
-    TransactionId,
-    /// A virtual transaction id: each transaction holds its own until it ends.
-    VirtualXid,
-    /// The token of an INSERT … ON CONFLICT that may yet take its row back.
-    SpecToken,
-    /// Any other database object, named by its catalog and OID there.
-    Object,
-    /// A user lock of versions before advisory locks.
-    UserLock,
-    /// An advisory lock: its meaning is the application's.
-    Advisory,
-    /// A remote transaction that an apply worker applies (from PostgreSQL 16).
-    ApplyTransaction,
-    /// A type this version of locktop does not know.
-    Other,
+words! {
+    /// The type of lock, `pg_locks.locktype` ("Wait Events of Type Lock" lists what each is for).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum LockType {
+        /// A table, index, view, sequence or another relation.
+        Relation => "relation",
+        /// The right to extend a relation.
+        Extend => "extend",
+        /// Updating `pg_database.datfrozenxid`, which VACUUM does.
+        FrozenId => "frozenid",
+        /// A page of a relation, as some index methods lock it.
+        Page => "page",
+        /// A row: waiting in line for it.
+        Tuple => "tuple",
+        /// A transaction: waiting for it to end (row locks wait here).
+        TransactionId => "transactionid",
+        /// A virtual transaction id: each transaction holds its own until it ends.
+        VirtualXid => "virtualxid",
+        /// The token of an INSERT … ON CONFLICT that may yet take its row back.
+        SpecToken => "spectoken",
+        /// Any other database object, named by its catalog and OID there.
+        Object => "object",
+        /// A user lock of versions before advisory locks.
+        UserLock => "userlock",
+        /// An advisory lock: its meaning is the application's.
+        Advisory => "advisory",
+        /// A remote transaction that an apply worker applies (from PostgreSQL 16).
+        ApplyTransaction => "applytransaction",
+        /// A type this version of locktop does not know.
+        Other => "other",
+    }
 }
 
 impl LockType {
-    /// Every type, in the order of their declaration.
-    pub const ALL: [Self; 13] = [
-        Self::Relation,
-        Self::Extend,
-        Self::FrozenId,
-        Self::Page,
-        Self::Tuple,
-        Self::TransactionId,
-        Self::VirtualXid,
-        Self::SpecToken,
-        Self::Object,
-        Self::UserLock,
-        Self::Advisory,
-        Self::ApplyTransaction,
-        Self::Other,
-    ];
-
     /// The type the server means by `text`.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
-        match text {
-            b"relation" => Self::Relation,
-            b"extend" => Self::Extend,
-            b"frozenid" => Self::FrozenId,
-            b"page" => Self::Page,
-            b"tuple" => Self::Tuple,
-            b"transactionid" => Self::TransactionId,
-            b"virtualxid" => Self::VirtualXid,
-            b"spectoken" => Self::SpecToken,
-            b"object" => Self::Object,
-            b"userlock" => Self::UserLock,
-            b"advisory" => Self::Advisory,
-            b"applytransaction" => Self::ApplyTransaction,
-            _ => Self::Other,
-        }
-    }
-
-    /// The server's own word for it; `other` for a type that is not known.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Relation => "relation",
-            Self::Extend => "extend",
-            Self::FrozenId => "frozenid",
-            Self::Page => "page",
-            Self::Tuple => "tuple",
-            Self::TransactionId => "transactionid",
-            Self::VirtualXid => "virtualxid",
-            Self::SpecToken => "spectoken",
-            Self::Object => "object",
-            Self::UserLock => "userlock",
-            Self::Advisory => "advisory",
-            Self::ApplyTransaction => "applytransaction",
-            Self::Other => "other",
-        }
+        Self::of_word(text).unwrap_or(Self::Other)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Rows of the parts, in the order of their columns ([`Part::columns`]).
 
-use crate::model::Text;
 use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Paused, Worker};
 use crate::model::lock_key::LockKey;
 use crate::pg::decode::DecodeError;
@@ -14,8 +13,10 @@ pub(super) trait PartRow: Sized {
 
 impl PartRow for Job {
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let (id, state) = (row.text()?, row.text()?);
-        let mut job = Self {
+        let (Some(id), Some(state)) = (row.text()?, row.text()?) else { return Ok(None) };
+        Ok(Some(Self {
+            id,
+            state,
             name: row.text()?,
             queue: row.text()?,
             priority: row.int()?,
@@ -26,27 +27,30 @@ impl PartRow for Job {
             finished_at: row.time()?,
             limit: row.number()?,
             worker: row.text()?,
-            ..Self::default()
-        };
-        let (key, class, object) = (row.int()?, row.small()?, row.small()?);
-        job.key = key.map(LockKey::Bigint).or_else(|| Some(LockKey::Pair(class?, object?)));
-        job.backend_pid = row.small()?;
-        job.beat_at = row.time()?;
-        job.lease_until = row.time()?;
-        job.blocked_by = row.text()?;
-        job.error = row.text()?;
-        job.note = row.text()?;
-        job.concurrency_key = row.text()?;
-        job.stuck = row.text()?;
-        Ok(id.zip(state).map(|(id, state)| Self { id, state, ..job }))
+            key: key(row)?,
+            backend_pid: row.small()?,
+            beat_at: row.time()?,
+            lease_until: row.time()?,
+            blocked_by: row.text()?,
+            error: row.text()?,
+            note: row.text()?,
+            concurrency_key: row.text()?,
+            stuck: row.text()?,
+        }))
     }
+}
+
+/// The key of a job, in the one form or the other.
+fn key(row: &mut Values<'_, '_>) -> Result<Option<LockKey>, DecodeError> {
+    let (key, class, object) = (row.int()?, row.small()?, row.small()?);
+    Ok(key.map(LockKey::Bigint).or_else(|| Some(LockKey::Pair(class?, object?))))
 }
 
 impl PartRow for Worker {
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let id = row.text()?;
-        let worker = Self {
-            id: Text::default(),
+        let Some(id) = row.text()? else { return Ok(None) };
+        Ok(Some(Self {
+            id,
             name: row.text()?,
             host: row.text()?,
             kind: row.text()?,
@@ -60,8 +64,7 @@ impl PartRow for Worker {
             beat_limit: row.number()?,
             key: row.int()?.map(LockKey::Bigint),
             backend_pid: row.small()?,
-        };
-        Ok(id.map(|id| Self { id, ..worker }))
+        }))
     }
 }
 
@@ -83,32 +86,30 @@ impl PartRow for Paused {
 
 impl PartRow for AdapterLease {
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let id = row.text()?;
-        let lease = Self {
-            id: Text::default(),
+        let Some(id) = row.text()? else { return Ok(None) };
+        Ok(Some(Self {
+            id,
             owner: row.text()?,
             token: row.text()?,
             note: row.text()?,
             acquired_at: row.time()?,
             expires_at: row.time()?,
             is_held: row.flag()?,
-        };
-        Ok(id.map(|id| Self { id, ..lease }))
+        }))
     }
 }
 
 impl PartRow for AdapterSchedule {
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let id = row.text()?;
-        let schedule = Self {
-            id: Text::default(),
+        let Some(id) = row.text()? else { return Ok(None) };
+        Ok(Some(Self {
+            id,
             name: row.text()?,
             schedule: row.text()?,
             queue: row.text()?,
             next_run_at: row.time()?,
             last_run_at: row.time()?,
             is_enabled: row.flag()?,
-        };
-        Ok(id.map(|id| Self { id, ..schedule }))
+        }))
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::escape_literal;
 use serde::Deserialize;
 use tokio_postgres::Client;
@@ -42,21 +41,8 @@ pub(super) async fn find(
 
 /// The statement that looks for them: a row of JSON for each table. It names no schema of its operators, and is for a search path that is pinned.
 pub(super) fn statement(owners: &TrustedOwners, adapters: &[Arc<Adapter>]) -> String {
-    fill(
-        &without_comments(sql::ADAPTERS_FIND),
-        &[
-            ("$wanted", &escape_literal(&wanted(adapters))),
-            ("$trusts_table", &owners.trusts("c.relowner")),
-            ("$trusts_part", &owners.trusts("p.relowner")),
-            ("$trusts_schema", &owners.trusts("n.nspowner")),
-            ("$table_owner", &TrustedOwners::name("c.relowner")),
-            ("$part_owner", &TrustedOwners::name("p.relowner")),
-            ("$schema_owner", &TrustedOwners::name("n.nspowner")),
-            ("$types", &TrustedOwners::types("candidates")),
-            ("$trusts_type", &owners.trusts("y.typowner")),
-            ("$type_owner", &TrustedOwners::name("y.typowner")),
-        ],
-    )
+    let (wanted, types) = (escape_literal(&wanted(adapters)), TrustedOwners::types("candidates"));
+    owners.filled(sql::ADAPTERS_FIND, &[("$wanted", &wanted), ("$types", &types)])
 }
 
 /// What its answer tells.

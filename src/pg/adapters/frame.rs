@@ -24,7 +24,8 @@ pub(super) struct Framed {
     query: Filled,
     /// OIDs of the tables that it names, with commas between them.
     oids: String,
-    tables: Vec<u32>,
+    /// The tables that it names with their parts, by OID.
+    pub(super) tables: Vec<u32>,
 }
 
 impl Framed {
@@ -43,11 +44,6 @@ impl Framed {
             .flat_map(|table| [table.oid].into_iter().chain(table.parts.iter().copied()))
             .collect();
         Some(Self { before, query, oids: oids.join(", "), tables })
-    }
-
-    /// The tables that it names with their parts, by OID.
-    pub(super) fn tables(&self) -> Vec<u32> {
-        self.tables.clone()
     }
 
     /// Where a character of a message stands in the query as its file has it.

@@ -51,9 +51,6 @@ pub(super) struct PartReading {
 const REPLAN: Duration = Duration::from_secs(300);
 
 /// Finds all installations, and what may be read of each.
-///
-/// # Errors
-/// When the catalogs cannot be read, or the connection breaks.
 pub async fn survey(
     client: &Client,
     owners: &TrustedOwners,
@@ -230,7 +227,11 @@ impl Survey<'_> {
         Ok(match judge(&plan, &sizes) {
             Ok(cost) => (
                 Tried { number, outcome: Ok(cost), size: rows, read: None, at: None },
-                Some(PartReading { part: query.part, sql: framed.reading(&read), oids: framed.tables() }),
+                Some(PartReading {
+                    part: query.part,
+                    sql: framed.reading(&read),
+                    oids: framed.tables.clone(),
+                }),
             ),
             Err(reason) => refused(reason.into(), rows),
         })

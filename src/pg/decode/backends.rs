@@ -63,9 +63,6 @@ impl<'a> Backends<'a> {
     }
 
     /// Decodes one message.
-    ///
-    /// # Errors
-    /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
         let Self { reader, rows, texts, by_pid, encodings, last, .. } = self;
         reader.read(message, COLUMNS, |fields| {

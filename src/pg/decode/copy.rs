@@ -13,9 +13,6 @@ pub struct CopyReader {
 
 impl CopyReader {
     /// Calls `row` for each row in `message`, which must have at least `columns` columns; those beyond are ignored.
-    ///
-    /// # Errors
-    /// When the bytes are no binary COPY or a row has too few columns.
     pub fn read(
         &mut self,
         message: &[u8],
@@ -58,9 +55,6 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The bytes of the next value, none for NULL.
-    ///
-    /// # Errors
-    /// When the row ends before.
     #[inline]
     pub fn value(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
         let (length, tail) = self.rest.split_first_chunk::<4>().ok_or(DecodeError::Short)?;

@@ -64,9 +64,6 @@ impl<'a> Locks<'a> {
     }
 
     /// Decodes one message.
-    ///
-    /// # Errors
-    /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
         let Self { reader, copy, rows, own, own_reads, awaited, last, .. } = self;
         copy.read(message, COLUMNS, |fields| {

@@ -25,9 +25,6 @@ impl PreparedRows {
     }
 
     /// Decodes one message.
-    ///
-    /// # Errors
-    /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
         let Self { reader, rows, encodings } = self;
         reader.read(message, COLUMNS, |fields| {

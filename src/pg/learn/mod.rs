@@ -148,9 +148,6 @@ impl<'a> Statement<'a> {
 }
 
 /// Reads a table of well-known software.
-///
-/// # Errors
-/// When it cannot be read.
 pub async fn ask_software(client: &Client, limits: &Limits, place: &Place) -> Result<Answer, LearnError> {
     let query =
         place.software.query().replace("FROM ONLY ", &format!("FROM ONLY {}.", quoted(&place.schema)));
@@ -169,15 +166,8 @@ pub async fn ask_software(client: &Client, limits: &Limits, place: &Place) -> Re
 }
 
 /// The name of the database, and the tables of well-known software in it.
-///
-/// # Errors
-/// When the catalogs cannot be read.
 pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<Place>), LearnError> {
-    let owners = &limits.trusted_owners;
-    let tables = fill(
-        &without_comments(sql::LEARN_TABLES),
-        &[("$trusts_table", &owners.trusts("c.relowner")), ("$trusts_schema", &owners.trusts("n.nspowner"))],
-    );
+    let tables = limits.trusted_owners.filled(sql::LEARN_TABLES, &[]);
     let rows =
         fetch(client, &framed(&["software", "relation", "oid", "schema"], TRUSTED, &tables, limits)).await?;
     let mut database = Text::default();

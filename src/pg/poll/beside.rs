@@ -14,7 +14,7 @@ use crate::pg::sql;
 /// A connection with the settings of a session, and nothing else.
 ///
 /// # Errors
-/// As for [`Session::open`](super::Session::open), and where a pooler keeps no session for it.
+/// Also where a pooler keeps no session for it.
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
     match Box::pin(open_beside(info, limits, std::future::ready(None))).await? {
         (_, Pooling::Transactions) => Err(pooler::no_session()),
@@ -24,9 +24,6 @@ pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, 
 
 /// The same beside a connection that polls, made with the same `info`; `known` is what that one has before it. Where a pooler lends
 /// sessions by the transaction nothing is set: each message has to bring what it needs.
-///
-/// # Errors
-/// As for [`Session::open`](super::Session::open).
 pub async fn open_beside(
     info: &ConnInfo,
     limits: &Limits,

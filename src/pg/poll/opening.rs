@@ -39,7 +39,8 @@ impl Drop for Guard {
 #[derive(Debug)]
 pub(super) struct Opening {
     connection: Connection,
-    place: Place,
+    /// Where the server is.
+    pub(super) place: Place,
     guard: Guard,
 }
 
@@ -68,11 +69,6 @@ impl Opening {
             }
             Some(known) => Ok(known),
         }
-    }
-
-    /// Where the server is.
-    pub(super) fn place(&self) -> &Place {
-        &self.place
     }
 
     pub(super) fn client(&self) -> &Client {

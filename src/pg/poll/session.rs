@@ -62,17 +62,11 @@ pub struct Session {
 
 impl Session {
     /// Connects and makes ready: three round trips beyond the handshake are between here and the first snapshot.
-    ///
-    /// # Errors
-    /// When the connection cannot be had, or the server then refuses the settings or does not answer in time.
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
         Self::open_behind(info, limits, None).await
     }
 
     /// The same where it may be `known` already how the pooler in between lends its sessions.
-    ///
-    /// # Errors
-    /// As for [`Self::open`].
     pub async fn open_behind(
         info: &ConnInfo,
         limits: Limits,
@@ -89,7 +83,7 @@ impl Session {
             }
         });
         let ready = opening.within(limits.poll_timeout, setup).await?;
-        let place = opening.place();
+        let place = &opening.place;
         let server = Server {
             host: place.host.as_str().into(),
             port: place.port,

@@ -96,9 +96,6 @@ struct Raw<'a> {
 }
 
 /// Hands each entry on. What is no entry is counted and passed over.
-///
-/// # Errors
-/// When it cannot be read, or is no log.
 pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result<(Format, Passed), LogError> {
     let format = match input.fill_buf()? {
         [] => return Err(LogError::Empty),

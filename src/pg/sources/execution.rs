@@ -5,12 +5,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::source::{Reads, Source, filled};
+use super::source::{Reads, Source, fields, filled};
 use crate::model::Text;
 use crate::model::task::{Execution, Schedule};
-use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::Values;
-use crate::pg::tables::{Columns, Kind, Table, every};
+use crate::pg::tables::{Kind, Table, every};
 
 const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql");
 const LAST: &str = include_str!("../../../assets/sql/tasks_last.sql");
@@ -29,21 +27,20 @@ const PER_POLL: usize = 501;
 
 impl Source for Execution {
     const TABLE: &'static str = "task_execution_log";
-    const COLUMNS: Columns = &[
-        ("id", Kind::Int),
-        ("task_id", Kind::Int),
-        ("worker_id", Kind::Text),
-        ("status", Kind::Text),
-        ("started_at", Kind::Time),
-        ("completed_at", Kind::Time),
-        ("error_message", Kind::Text),
-        ("lock_id", Kind::Int),
-        ("backend_pid", Kind::Int),
-        ("backend_start", Kind::Time),
-        ("attempt", Kind::Int),
-        ("heartbeat_at", Kind::Time),
-        ("recovered_by", Kind::Text),
-    ];
+    fields! {
+        id: int = "id", task_id: int = "task_id";
+        worker: text = "worker_id",
+        status: text = "status",
+        started_at: time = "started_at",
+        completed_at: time = "completed_at",
+        error: text = "error_message",
+        lock_id: int = "lock_id",
+        backend_pid: small = "backend_pid",
+        backend_start: time = "backend_start",
+        attempt: int = "attempt",
+        heartbeat_at: time = "heartbeat_at",
+        recovered_by: text = "recovered_by",
+    }
     const MOST: usize = RUNNING;
     const LACKS: &'static str = "has no columns id, task_id and status: it is no log of executions";
 
@@ -91,25 +88,6 @@ impl Source for Execution {
 
     fn stays(&self) -> bool {
         !self.is_running()
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let (Some(id), Some(task_id)) = (row.int()?, row.int()?) else { return Ok(None) };
-        Ok(Some(Self {
-            id,
-            task_id,
-            worker: row.text()?,
-            status: row.text()?,
-            started_at: row.time()?,
-            completed_at: row.time()?,
-            error: row.text()?,
-            lock_id: row.int()?,
-            backend_pid: row.small()?,
-            backend_start: row.time()?,
-            attempt: row.int()?,
-            heartbeat_at: row.time()?,
-            recovered_by: row.text()?,
-        }))
     }
 
     /// Each once, newest first, with no more than the last few of each task beside those that run; and whether more may run.

@@ -1,18 +1,19 @@
 //! Id generators: `id_generator`.
 
-use super::source::{Source, filled};
+use super::source::{Source, fields, filled};
 use crate::model::id_generator::IdGenerator;
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::Values;
-use crate::pg::tables::{Columns, Kind, Table};
+use crate::pg::tables::{Kind, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/id_generators.sql");
 
 impl Source for IdGenerator {
     const TABLE: &'static str = "id_generator";
-    const COLUMNS: Columns =
-        &[("worker_id", Kind::Int), ("sequence", Kind::Int), ("last_timestamp", Kind::Int)];
+    fields! {
+        worker: int = "worker_id";
+        sequence: int = "sequence",
+        last_timestamp: int = "last_timestamp",
+    }
     const MOST: usize = 1024;
     const LACKS: &'static str =
         "has no columns worker_id and last_timestamp: it is no table of id generators";
@@ -29,10 +30,5 @@ impl Source for IdGenerator {
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
         rows.sort_by_key(|row| row.worker);
         rows
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(worker) = row.int()? else { return Ok(None) };
-        Ok(Some(Self { worker, sequence: row.int()?, last_timestamp: row.int()? }))
     }
 }

@@ -1,23 +1,21 @@
 //! Rate limits: `rate_limit`.
 
-use super::source::{Source, filled};
+use super::source::{Source, fields, filled};
 use crate::model::rate_limit::RateLimit;
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::Values;
-use crate::pg::tables::{Columns, Kind, Table};
+use crate::pg::tables::{Kind, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/rate_limits.sql");
 
 impl Source for RateLimit {
     const TABLE: &'static str = "rate_limit";
-    const COLUMNS: Columns = &[
-        ("key", Kind::Text),
-        ("count", Kind::Int),
-        ("window_start", Kind::Time),
-        ("max_requests", Kind::Int),
-        ("expires_at", Kind::Time),
-    ];
+    fields! {
+        key: text = "key";
+        count: int = "count",
+        window_start: time = "window_start",
+        max_requests: int = "max_requests",
+        expires_at: time = "expires_at",
+    }
     const MOST: usize = 1000;
     const LACKS: &'static str = "has no columns key and count: it is no table of rate limits";
 
@@ -46,16 +44,5 @@ impl Source for RateLimit {
             time(other).cmp(&time(one)).then_with(|| one.key.cmp(&other.key))
         });
         rows
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(key) = row.text()? else { return Ok(None) };
-        Ok(Some(Self {
-            key,
-            count: row.int()?,
-            window_start: row.time()?,
-            max_requests: row.int()?,
-            expires_at: row.time()?,
-        }))
     }
 }

@@ -4,13 +4,11 @@ use rustc_hash::FxHashSet;
 
 use super::places::Places;
 use super::queue::{self, MOST, array, split};
-use super::source::{Reads, Source, filled};
+use super::source::{Reads, Source, fields, filled};
 use crate::model::task::KeyRule;
 use crate::model::work_queue::Item;
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::Values;
-use crate::pg::tables::{Columns, KEY, Kind, Table, every};
+use crate::pg::tables::{KEY, Kind, Table, every};
 
 const OF_STATUS: &str = include_str!("../../../assets/sql/queue_items.sql");
 const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_items_newest.sql");
@@ -28,24 +26,24 @@ const EACH: usize = 600;
 
 impl Source for Item {
     const TABLE: &'static str = queue::TABLE;
-    const COLUMNS: Columns = &[
-        ("id", Kind::Int),
-        ("task_name", Kind::Text),
-        ("status", Kind::Text),
-        ("worker_id", Kind::Text),
-        ("created_at", Kind::Time),
-        ("started_at", Kind::Time),
-        ("completed_at", Kind::Time),
-        ("attempt", Kind::Int),
-        ("max_attempts", Kind::Int),
-        ("backend_pid", Kind::Int),
-        ("backend_start", Kind::Time),
-        ("heartbeat_at", Kind::Time),
-        ("error_message", Kind::Text),
-        ("timeout", Kind::Interval),
-        ("due_at", Kind::Time),
-        (KEY, Kind::Int),
-    ];
+    fields! {
+        id: int = "id";
+        name: text = "task_name",
+        status: text = "status",
+        worker: text = "worker_id",
+        created_at: time = "created_at",
+        started_at: time = "started_at",
+        completed_at: time = "completed_at",
+        attempt: int = "attempt",
+        max_attempts: int = "max_attempts",
+        backend_pid: small = "backend_pid",
+        backend_start: time = "backend_start",
+        heartbeat_at: time = "heartbeat_at",
+        error: text = "error_message",
+        timeout: number = "timeout",
+        due_at: time = "due_at",
+        key: int = KEY,
+    }
     const MOST: usize = PROCESSING + FAILED + PENDING;
     const LACKS: &'static str = queue::LACKS;
 
@@ -77,28 +75,6 @@ impl Source for Item {
             }
         }
         Ok(parts.join("\nUNION ALL\n"))
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(id) = row.int()? else { return Ok(None) };
-        Ok(Some(Self {
-            id,
-            name: row.text()?,
-            status: row.text()?,
-            worker: row.text()?,
-            created_at: row.time()?,
-            started_at: row.time()?,
-            completed_at: row.time()?,
-            attempt: row.int()?,
-            max_attempts: row.int()?,
-            backend_pid: row.small()?,
-            backend_start: row.time()?,
-            heartbeat_at: row.time()?,
-            error: row.text()?,
-            timeout: row.number()?,
-            due_at: row.time()?,
-            key: row.int()?,
-        }))
     }
 
     /// In the order of the queries, so that those of which there are too many are cut where they are cut there.

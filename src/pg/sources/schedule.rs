@@ -1,12 +1,10 @@
 //! Scheduled tasks: `scheduled_tasks`.
 
 use super::places::Places;
-use super::source::{Reads, Source, filled};
+use super::source::{Reads, Source, fields, filled};
 use crate::model::task::{KeyRule, Schedule};
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::Values;
-use crate::pg::tables::{Columns, KEY, Kind, Table, every};
+use crate::pg::tables::{KEY, Kind, Table, every};
 
 const QUERY: &str = include_str!("../../../assets/sql/tasks.sql");
 
@@ -15,21 +13,21 @@ const EACH: usize = 1000;
 
 impl Source for Schedule {
     const TABLE: &'static str = "scheduled_tasks";
-    /// A timeout is read as seconds.
-    const COLUMNS: Columns = &[
-        ("id", Kind::Int),
-        ("task_name", Kind::Text),
-        ("task_type", Kind::Text),
-        ("schedule_cron", Kind::Text),
-        ("is_enabled", Kind::Bool),
-        ("last_run_at", Kind::Time),
-        ("next_run_at", Kind::Time),
-        ("priority", Kind::Int),
-        ("timeout", Kind::Interval),
-        ("max_attempts", Kind::Int),
-        ("attempts", Kind::Int),
-        (KEY, Kind::Int),
-    ];
+    // A timeout is read as seconds.
+    fields! {
+        id: int = "id";
+        name: text = "task_name",
+        kind: text = "task_type",
+        cron: text = "schedule_cron",
+        enabled: flag = "is_enabled",
+        last_run_at: time = "last_run_at",
+        next_run_at: time = "next_run_at",
+        priority: int = "priority",
+        timeout: number = "timeout",
+        max_attempts: int = "max_attempts",
+        attempts: int = "attempts",
+        key: int = KEY,
+    }
     const MOST: usize = 10_000;
     const LACKS: &'static str = "has no columns id and task_name: it is no table of tasks";
 
@@ -52,24 +50,6 @@ impl Source for Schedule {
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
         rows.sort_by_key(|row| row.id);
         rows
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(id) = row.int()? else { return Ok(None) };
-        Ok(Some(Self {
-            id,
-            name: row.text()?,
-            kind: row.text()?,
-            cron: row.text()?,
-            enabled: row.flag()?,
-            last_run_at: row.time()?,
-            next_run_at: row.time()?,
-            priority: row.int()?,
-            timeout: row.number()?,
-            max_attempts: row.int()?,
-            attempts: row.int()?,
-            key: row.int()?,
-        }))
     }
 
     fn rest(rows: &[Self], _: Reads) -> u32 {

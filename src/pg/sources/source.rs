@@ -105,3 +105,48 @@ pub(super) fn filled<T: Source>(sql: &str, table: &Table, values: &[(&str, &str)
     all.extend(values);
     fill(&without_comments(sql), &all)
 }
+
+/// What is read of a table, in this order: the field of the row, how a value of it is read, and its column.
+/// Without those before the semicolon a row cannot be told from others.
+macro_rules! fields {
+    (
+        $($key:ident: $key_value:ident = $key_column:expr),+;
+        $($field:ident: $value:ident = $column:expr),+ $(,)?
+    ) => {
+        const COLUMNS: $crate::pg::tables::Columns = &[
+            $(($key_column, $crate::pg::sources::source::kind!($key_value)),)+
+            $(($column, $crate::pg::sources::source::kind!($value)),)+
+        ];
+
+        fn read(
+            row: &mut $crate::pg::decode::row::Values<'_, '_>,
+        ) -> Result<Option<Self>, $crate::pg::decode::DecodeError> {
+            let ($(Some($key),)+) = ($(row.$key_value()?,)+) else { return Ok(None) };
+            Ok(Some(Self { $($key,)+ $($field: row.$value()?,)+ }))
+        }
+    };
+}
+
+/// The kind of a column, by the function of `Values` that reads it.
+macro_rules! kind {
+    (int) => {
+        $crate::pg::tables::Kind::Int
+    };
+    (small) => {
+        $crate::pg::tables::Kind::Int
+    };
+    (text) => {
+        $crate::pg::tables::Kind::Text
+    };
+    (time) => {
+        $crate::pg::tables::Kind::Time
+    };
+    (flag) => {
+        $crate::pg::tables::Kind::Bool
+    };
+    (number) => {
+        $crate::pg::tables::Kind::Interval
+    };
+}
+
+pub(super) use {fields, kind};

@@ -34,9 +34,6 @@ impl RowBuffer {
     }
 
     /// A row as `record_send` has it, in hexadecimal digits: the number of columns, and before each value the OID of its type.
-    ///
-    /// # Errors
-    /// When it is no such row.
     pub(super) fn record(&mut self, digits: &str) -> Result<(), DecodeError> {
         let bytes = unhex(digits).ok_or(DecodeError::Short)?;
         let (columns, mut rest) = number(&bytes)?;

@@ -49,7 +49,7 @@ async fn without_pg_read_all_stats_the_edges_are_still_right() {
         assert_eq!(found, expected, "{}", scenario.as_str());
         let roots: BTreeSet<i32> = document.roots.iter().map(|root| root.pid).collect();
         let facts: BTreeSet<i32> =
-            running.facts().roots.iter().map(locktop::demo::scenario::Blocker::pid).collect();
+            running.facts.roots.iter().map(locktop::demo::scenario::Blocker::pid).collect();
         assert_eq!(roots, facts, "{}", scenario.as_str());
         running.stop().await.unwrap();
         scratch.remove().await.unwrap();

@@ -19,7 +19,7 @@ async fn a_root_of_200_is_ended_and_the_next_one_rises() {
     let server = support::server().await;
     let scratch = ScratchSchema::open(&support::database(server).await).await.unwrap();
     let crowd = AdvisoryContention::default().start(&scratch).await.unwrap();
-    let root = crowd.facts().roots[0].pid();
+    let root = crowd.facts.roots[0].pid();
     let client = support::open(&support::conninfo(server)).await.client;
     let mut dashboard = Dashboard::at((120, 35), &server.conninfo(), &["--screen", "chains"]);
     dashboard.screen.shows("blocks 200, frees 1 now");

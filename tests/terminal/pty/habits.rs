@@ -49,7 +49,7 @@ async fn what_becomes_critical_rings_the_bell_and_stands_in_the_title() {
         .start(&incident.scratch)
         .await
         .unwrap();
-    let root = crowd.facts().roots[0].pid();
+    let root = crowd.facts.roots[0].pid();
     dashboard.screen.wait("both notifications", |seen| {
         has(&seen.raw, "\x07\x1b]9;locktop: ") && has(&seen.raw, "\x1b]777;notify;locktop;")
     });

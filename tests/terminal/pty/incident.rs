@@ -41,7 +41,7 @@ impl Incident {
 
     /// The process id of the first root.
     pub(crate) fn root(&self) -> i32 {
-        self.running[0].facts().roots[0].pid()
+        self.running[0].facts.roots[0].pid()
     }
 
     pub(crate) fn info(&self) -> ConnInfo {

@@ -25,7 +25,7 @@ fn reports_the_mouse(screen: &vt100::Screen) -> bool {
 async fn a_click_selects_and_the_wheel_moves() {
     let incident = Incident::of(&[locktop::demo::scenario::Scenario::Chain]).await;
     let mut screen = incident.screen((120, 35), &[], &["--mouse", "--screen", "chains"]);
-    let waits = &incident.running[0].facts().waits;
+    let waits = &incident.running[0].facts.waits;
     let (second, last) = (waits[2].waiter.to_string(), waits[11].waiter.to_string());
     screen.shows(&last);
     screen.wait_for("the mouse to be reported", reports_the_mouse);

@@ -27,7 +27,7 @@ async fn the_chain_is_on_the_first_screen() {
     let incident = Incident::of(&[locktop::demo::scenario::Scenario::Chain]).await;
     let mut screen = incident.looked_at((120, 35));
     screen.shows("blocks 12");
-    let waiters: Vec<_> = incident.running[0].facts().waits.iter().map(|wait| wait.waiter).collect();
+    let waiters: Vec<_> = incident.running[0].facts.waits.iter().map(|wait| wait.waiter).collect();
     assert_eq!(waiters.len(), 12);
     for waiter in waiters {
         screen.shows(&waiter.to_string());

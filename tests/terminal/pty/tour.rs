@@ -18,7 +18,7 @@ struct Chain {
 async fn chain() -> Chain {
     let incident = Incident::of(&[Scenario::Chain]).await;
     let root = incident.root().to_string();
-    let waits = &incident.running[0].facts().waits;
+    let waits = &incident.running[0].facts.waits;
     let (first, second) = (waits[0].waiter.to_string(), waits[1].waiter.to_string());
     let screen = incident.looked_at((120, 35));
     screen.shows(&format!("> {root}"));

@@ -7,14 +7,15 @@ use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
 use super::sessions::{Failures, SessionWork, Sessions, lock};
-use super::tally::{ContestOutcome, Tally, count};
+use super::tally::{ContestOutcome, Tally, count, tally};
 use super::{Contest, Environment};
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
 use locktop_locks::snowflake::{Generator, Snowflake, SnowflakeError};
 
-pub(super) const KEYS: [&str; 7] =
-    ["sessions", "workers", "ids", "duplicates", "out_of_order", "of_another_worker", "errors"];
+tally! {
+    sessions workers ids duplicates out_of_order of_another_worker errors
+}
 
 const SESSIONS: usize = 8;
 const WORKERS: u16 = 4;
@@ -30,10 +31,7 @@ struct Counts {
     seen: HashSet<Snowflake>,
     /// The highest of each worker that somebody has in hand.
     highest: [Option<Snowflake>; WORKERS as usize],
-    ids: u64,
-    duplicates: u64,
-    disorder: u64,
-    foreign: u64,
+    numbers: Numbers,
 }
 
 impl Counts {
@@ -45,10 +43,10 @@ impl Counts {
     fn note(&mut self, index: usize, before: Option<Snowflake>, ids: &[Snowflake], worker: u16) {
         let mut last = before;
         for id in ids {
-            self.ids += 1;
-            self.duplicates += u64::from(!self.seen.insert(*id));
-            self.disorder += u64::from(Some(*id) <= last);
-            self.foreign += u64::from(id.worker() != worker);
+            self.numbers.ids += 1;
+            self.numbers.duplicates += u64::from(!self.seen.insert(*id));
+            self.numbers.out_of_order += u64::from(Some(*id) <= last);
+            self.numbers.of_another_worker += u64::from(id.worker() != worker);
             last = Some(*id);
         }
         if let Some(highest) = self.highest.get_mut(index) {
@@ -103,17 +101,9 @@ impl SessionWork for Ids {
     }
 
     async fn outcome(&self, _: &Client, failures: &Failures, _: bool) -> Result<ContestOutcome, Error> {
-        let counts = lock(&self.counts);
-        let numbers = [
-            count(SESSIONS),
-            u64::from(WORKERS),
-            counts.ids,
-            counts.duplicates,
-            counts.disorder,
-            counts.foreign,
-            failures.count(),
-        ];
-        Ok(ContestOutcome::new(Tally::new(Contest::Ids.as_str(), &KEYS, numbers))
+        let (sessions, workers, errors) = (count(SESSIONS), u64::from(WORKERS), failures.count());
+        let found = Numbers { sessions, workers, errors, ..lock(&self.counts).numbers };
+        Ok(ContestOutcome::new(found.tally(Contest::Ids.as_str()))
             .zero(&[
                 ("duplicates", "ids that were there before"),
                 ("out_of_order", "ids that were not above the ones before of their worker"),
@@ -142,9 +132,11 @@ mod tests {
         assert_eq!(counts.highest(0), Some(id(6, 1)));
         // Asked for before the others came: another session may have been quicker.
         counts.note(0, None, &[id(4, 1)], 1);
-        assert_eq!((counts.ids, counts.duplicates, counts.disorder, counts.foreign), (3, 0, 0, 0));
+        let Numbers { ids, duplicates, out_of_order, of_another_worker, .. } = counts.numbers;
+        assert_eq!((ids, duplicates, out_of_order, of_another_worker), (3, 0, 0, 0));
         assert_eq!(counts.highest(0), Some(id(6, 1)));
         counts.note(0, counts.highest(0), &[id(6, 1), id(3, 1), id(7, 2)], 1);
-        assert_eq!((counts.duplicates, counts.disorder, counts.foreign), (1, 2, 1));
+        let Numbers { duplicates, out_of_order, of_another_worker, .. } = counts.numbers;
+        assert_eq!((duplicates, out_of_order, of_another_worker), (1, 2, 1));
     }
 }

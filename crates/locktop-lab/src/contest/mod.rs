@@ -25,7 +25,7 @@ pub(super) use environment::Environment;
 pub(super) use faults::ScheduledFault;
 pub(super) use faults::{EpochMicros, Fault, FaultPlan, PauseInterval};
 pub(super) use runner::Runner;
-pub(super) use tally::{ContestOutcome, count, numbers};
+pub(super) use tally::{ContestOutcome, count, numbers, tally};
 
 use std::fmt::Debug;
 

@@ -7,22 +7,14 @@ use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
 use super::sessions::{Failures, SessionWork, Sessions, lock};
-use super::tally::{ContestOutcome, Tally, count};
+use super::tally::{ContestOutcome, Tally, count, tally};
 use super::{Contest, Environment};
 use locktop_locks::call::CallError;
 use locktop_locks::rate_limit::{Decision, RateLimit};
 
-pub(super) const KEYS: [&str; 9] = [
-    "sessions",
-    "limit",
-    "requests",
-    "allowed",
-    "refused",
-    "windows",
-    "max_in_window",
-    "windows_met",
-    "errors",
-];
+tally! {
+    sessions limit requests allowed refused windows max_in_window windows_met errors
+}
 
 const LIMIT: i32 = 100;
 /// A window, in seconds and in microseconds.
@@ -39,32 +31,31 @@ const REMEMBERED: usize = 1_000;
 struct Windows {
     /// How many requests were let through, by the end of their window in microseconds since 1970.
     allowed: BTreeMap<i64, u64>,
-    requests: u64,
-    refused: u64,
-    begun: u64,
-    most: u64,
-    /// Windows that began before the one before was over.
-    met: u64,
+    numbers: Numbers,
 }
 
 impl Windows {
     fn note(&mut self, decision: &Decision) {
-        self.requests += 1;
+        let Self { allowed, numbers } = self;
+        numbers.requests += 1;
         if !decision.allowed {
-            self.refused += 1;
+            numbers.refused += 1;
             return;
         }
+        numbers.allowed += 1;
         // A request that was let through has a window.
         let end = decision.window_end.map_or(0, |end| end.timestamp_micros());
-        if !self.allowed.contains_key(&end) {
-            self.begun += 1;
-            self.met += u64::from(self.allowed.range(end - WINDOW + 1..end + WINDOW).next().is_some());
+        if !allowed.contains_key(&end) {
+            numbers.windows += 1;
+            // One that began before the one before was over.
+            let has_met = allowed.range(end - WINDOW + 1..end + WINDOW).next().is_some();
+            numbers.windows_met += u64::from(has_met);
         }
-        let count = self.allowed.entry(end).or_default();
+        let count = allowed.entry(end).or_default();
         *count += 1;
-        self.most = self.most.max(*count);
-        if self.allowed.len() > REMEMBERED {
-            self.allowed.pop_first();
+        numbers.max_in_window = numbers.max_in_window.max(*count);
+        if allowed.len() > REMEMBERED {
+            allowed.pop_first();
         }
     }
 }
@@ -95,21 +86,12 @@ impl SessionWork for RateLimits {
     }
 
     async fn outcome(&self, _: &Client, failures: &Failures, _: bool) -> Result<ContestOutcome, Error> {
-        let windows = lock(&self.windows);
         let limit = u64::from(LIMIT.unsigned_abs());
-        let numbers = [
-            count(self.sessions),
-            limit,
-            windows.requests,
-            windows.requests - windows.refused,
-            windows.refused,
-            windows.begun,
-            windows.most,
-            windows.met,
-            failures.count(),
-        ];
-        Ok(ContestOutcome::new(Tally::new(Contest::RateLimit.as_str(), &KEYS, numbers))
-            .must_not(windows.most > limit, format!("{} requests of {limit} in a window", windows.most))
+        let (sessions, errors) = (count(self.sessions), failures.count());
+        let found = Numbers { sessions, limit, errors, ..lock(&self.windows).numbers };
+        let most = found.max_in_window;
+        Ok(ContestOutcome::new(found.tally(Contest::RateLimit.as_str()))
+            .must_not(most > limit, format!("{most} requests of {limit} in a window"))
             .zero(&[("windows_met", "windows that began before the one before was over")])
             .some("allowed", "no request was let through", failures.first().as_deref()))
     }
@@ -132,13 +114,12 @@ mod tests {
         for (allowed, end) in [(true, 5_000_000), (true, 5_000_000), (false, 5_000_000), (true, 6_000_000)] {
             windows.note(&told(allowed, end));
         }
-        assert_eq!(
-            (windows.requests, windows.refused, windows.begun, windows.most, windows.met),
-            (4, 1, 2, 2, 0)
-        );
+        let Numbers { requests, refused, windows: begun, max_in_window, windows_met, .. } = windows.numbers;
+        assert_eq!((requests, refused, begun, max_in_window, windows_met), (4, 1, 2, 2, 0));
         windows.note(&told(true, 6_999_999));
-        assert_eq!(windows.met, 1);
+        assert_eq!(windows.numbers.windows_met, 1);
         (0..2_000).for_each(|n| windows.note(&told(true, 10_000_000 + n * WINDOW)));
-        assert_eq!((windows.allowed.len(), windows.begun, windows.met), (REMEMBERED, 2_003, 1));
+        let found = windows.numbers;
+        assert_eq!((windows.allowed.len(), found.windows, found.windows_met), (REMEMBERED, 2_003, 1));
     }
 }

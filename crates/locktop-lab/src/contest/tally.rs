@@ -43,6 +43,26 @@ impl Serialize for Tally {
     }
 }
 
+/// The keys of a contest's numbers, in order, with a number for each. Keys may be added, never renamed.
+macro_rules! tally {
+    ($($key:ident)+) => {
+        pub(super) const KEYS: [&str; [$(stringify!($key)),+].len()] = [$(stringify!($key)),+];
+
+        #[derive(Debug, Clone, Copy, Default)]
+        struct Numbers {
+            $($key: u64,)+
+        }
+
+        impl Numbers {
+            fn tally(&self, name: &'static str) -> Tally {
+                Tally::new(name, &KEYS, [$(self.$key),+])
+            }
+        }
+    };
+}
+
+pub(crate) use tally;
+
 /// The numbers, and what must not be and is, a line each.
 #[derive(Debug, Clone)]
 pub(crate) struct ContestOutcome {

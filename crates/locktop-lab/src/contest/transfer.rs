@@ -6,27 +6,16 @@ use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
 use super::sessions::{Failures, SessionWork, Sessions, lock};
-use super::tally::{ContestOutcome, Tally, count};
+use super::tally::{ContestOutcome, Tally, count, tally};
 use super::{Contest, Environment};
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
 use locktop_locks::optimistic::{Accounts, Cents, TransferError};
 
-pub(super) const KEYS: [&str; 13] = [
-    "sessions",
-    "accounts",
-    "transfers",
-    "retries",
-    "gave_up",
-    "insufficient",
-    "cents",
-    "cents_expected",
-    "negative_balances",
-    "wrong_balances",
-    "audits",
-    "wrong_audits",
-    "errors",
-];
+tally! {
+    sessions accounts transfers retries gave_up insufficient cents cents_expected negative_balances
+    wrong_balances audits wrong_audits errors
+}
 
 const SESSIONS: usize = 20;
 const SHOWN: usize = 8;
@@ -41,14 +30,9 @@ const ATTEMPTS: i32 = 3;
 struct Counts {
     /// What each account must have.
     balances: [i64; ACCOUNTS],
-    transfers: u64,
-    retries: u64,
-    gave_up: u64,
-    insufficient: u64,
     /// Transfers of which nobody knows whether they were done.
     unknown: u64,
-    audits: u64,
-    wrong_audits: u64,
+    numbers: Numbers,
 }
 
 impl Counts {
@@ -56,8 +40,8 @@ impl Counts {
         let retries = |attempts: &i32| u64::try_from(attempts - 1).unwrap_or_default();
         match outcome {
             Ok(attempts) => {
-                self.transfers += 1;
-                self.retries += retries(attempts);
+                self.numbers.transfers += 1;
+                self.numbers.retries += retries(attempts);
                 for (index, change) in [(from, -amount), (to, amount)] {
                     if let Some(balance) = self.balances.get_mut(index) {
                         *balance += change;
@@ -65,10 +49,10 @@ impl Counts {
                 }
             }
             Err(TransferError::GaveUp { attempts, .. }) => {
-                self.gave_up += 1;
-                self.retries += retries(attempts);
+                self.numbers.gave_up += 1;
+                self.numbers.retries += retries(attempts);
             }
-            Err(TransferError::Insufficient(_)) => self.insufficient += 1,
+            Err(TransferError::Insufficient(_)) => self.numbers.insufficient += 1,
             Err(TransferError::NoAccount(_)) => {}
             Err(TransferError::Call(error)) => self.unknown += u64::from(error.sqlstate().is_none()),
         }
@@ -122,8 +106,8 @@ impl Transfers {
         let lost = |error: Error| CallError::Lost { what: "accounts", reason: error.to_string() };
         let cents: i64 = self.read(client).await.map_err(lost)?.iter().map(|(_, cents)| cents).sum();
         let mut counts = lock(&self.counts);
-        counts.audits += 1;
-        counts.wrong_audits += u64::from(cents != EXPECTED);
+        counts.numbers.audits += 1;
+        counts.numbers.wrong_audits += u64::from(cents != EXPECTED);
         Ok(())
     }
 }
@@ -163,22 +147,17 @@ impl SessionWork for Transfers {
         let comparable = over && counts.unknown == 0;
         let wrong = now.iter().zip(counts.balances).filter(|((_, cents), must)| cents != must).count();
         let cents: i64 = now.iter().map(|(_, cents)| cents).sum();
-        let numbers = [
-            count(self.sessions),
-            count(now.len()),
-            counts.transfers,
-            counts.retries,
-            counts.gave_up,
-            counts.insufficient,
-            u64::try_from(cents).unwrap_or_default(),
-            EXPECTED.unsigned_abs(),
-            count(now.iter().filter(|(_, cents)| *cents < 0).count()),
-            if comparable { count(wrong) } else { 0 },
-            counts.audits,
-            counts.wrong_audits,
-            failures.count(),
-        ];
-        Ok(ContestOutcome::new(Tally::new(Contest::Transfer.as_str(), &KEYS, numbers))
+        let found = Numbers {
+            sessions: count(self.sessions),
+            accounts: count(now.len()),
+            cents: u64::try_from(cents).unwrap_or_default(),
+            cents_expected: EXPECTED.unsigned_abs(),
+            negative_balances: count(now.iter().filter(|(_, cents)| *cents < 0).count()),
+            wrong_balances: if comparable { count(wrong) } else { 0 },
+            errors: failures.count(),
+            ..counts.numbers
+        };
+        Ok(ContestOutcome::new(found.tally(Contest::Transfer.as_str()))
             .must_not(cents != EXPECTED, format!("{} is there of {}", Cents(cents), Cents(EXPECTED)))
             .zero(&[
                 ("negative_balances", "accounts below 0"),

@@ -45,9 +45,6 @@ pub struct EmbeddedServer {
 impl EmbeddedServer {
     /// Starts a server and returns once it accepts connections: about 100 ms when its programs and its template are
     /// there.
-    ///
-    /// # Errors
-    /// When there are no programs to run, nobody to run them as, or the server refuses to start.
     pub async fn start(options: Options) -> Result<Self, EmbeddedError> {
         Self::start_from(options, None).await
     }
@@ -94,7 +91,7 @@ impl EmbeddedServer {
     /// The directory of the server's socket, and of everything else that it has.
     #[must_use]
     pub fn socket_dir(&self) -> &Path {
-        self.server.directory()
+        &self.server.directory
     }
 
     /// The major version of its programs, 14 to 18.
@@ -116,27 +113,18 @@ impl EmbeddedServer {
     }
 
     /// Ends the server and returns once it and its directory are gone.
-    ///
-    /// # Errors
-    /// When it has not ended after 30 seconds.
     pub async fn stop(self) -> Result<(), EmbeddedError> {
         Ok(self.server.stop().await?)
     }
 
     /// Kills the server with SIGKILL, as a crash would, and returns once it is gone. The directory stays, for
     /// [`Self::restart`].
-    ///
-    /// # Errors
-    /// When it has not ended after 30 seconds.
     pub async fn kill_hard(&mut self) -> Result<(), EmbeddedError> {
         self.end(Signal::KILL).await
     }
 
     /// Starts the server again on the same socket, with the same data; one that runs is shut down first, which ends its
     /// sessions.
-    ///
-    /// # Errors
-    /// When the server refuses to start.
     pub async fn restart(&mut self) -> Result<(), EmbeddedError> {
         self.end(Signal::INT).await?;
         let start = clock::monotonic();
@@ -160,7 +148,7 @@ impl EmbeddedServer {
 /// Whether it accepts connections. It writes its state in line 8 of `postmaster.pid` (src/include/utils/pidfile.h), and its process id
 /// in line 1; a file of an earlier server may still be there.
 fn is_ready(server: &Server) -> bool {
-    let Ok(text) = fs::read_to_string(server.directory().join("data/postmaster.pid")) else { return false };
+    let Ok(text) = fs::read_to_string(server.directory.join("data/postmaster.pid")) else { return false };
     let mut lines = text.lines().map(str::trim);
     let pid = lines.next().and_then(|line| line.parse().ok());
     pid.is_some() && pid == server.pid() && lines.nth(6) == Some("ready")

@@ -15,9 +15,6 @@ impl EmbeddedServer {
     /// Starts a standby of this server, which is shut down meanwhile: a copy of its data is the standby's. Returns once both accept
     /// connections; the standby may need a moment more to follow. `options` are the standby's; its `max_connections` and the like
     /// have to be at least this server's.
-    ///
-    /// # Errors
-    /// When either refuses to start.
     pub async fn standby(&mut self, options: Options) -> Result<Self, EmbeddedError> {
         self.end(Signal::INT).await?;
         let data = self.socket_dir().join("data");

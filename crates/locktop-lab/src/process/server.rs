@@ -30,7 +30,8 @@ pub struct LaunchError(String);
 #[derive(Debug)]
 pub(crate) struct Server {
     name: &'static str,
-    directory: PathBuf,
+    /// The directory of everything that it has.
+    pub(crate) directory: PathBuf,
     watchdog: Process,
 }
 
@@ -59,11 +60,6 @@ impl Server {
             Ok(watchdog) => Ok(Self { name, directory, watchdog }),
             Err(error) => Err(no_watchdog(&directory, &error)),
         }
-    }
-
-    /// The directory of everything that it has.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
     }
 
     /// Its process id; none when it has ended.

@@ -14,9 +14,6 @@ const DIRECTORIES: [&str; 5] =
     ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/usr/sbin", "/home/linuxbrew/.linuxbrew/bin"];
 
 /// The program: `LOCKTOP_REDIS_SERVER`, or the first on the search path or in the usual directories.
-///
-/// # Errors
-/// When there is none, with the command that installs one here.
 pub fn find() -> Result<PathBuf, RedisServerError> {
     if let Some(named) = env::var_os("LOCKTOP_REDIS_SERVER").filter(|path| !path.is_empty()) {
         let named = PathBuf::from(named);

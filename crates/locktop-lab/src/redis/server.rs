@@ -23,9 +23,6 @@ pub struct RedisServer(Server);
 impl RedisServer {
     /// Starts a server, with more settings as on its command line (`["--requirepass", "secret"]`), and returns once it
     /// answers.
-    ///
-    /// # Errors
-    /// When there is no program to run, or the server refuses to start.
     pub async fn start(settings: &[&str]) -> Result<Self, RedisServerError> {
         let program = find()?;
         // Nothing is kept on disk, so that there is nothing to shut down in order.
@@ -62,7 +59,7 @@ impl RedisServer {
     /// The directory of everything that it has.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        self.0.directory()
+        &self.0.directory
     }
 
     /// Its process id; none when it has ended.
@@ -72,17 +69,11 @@ impl RedisServer {
     }
 
     /// Kills it with SIGKILL, and returns once it is gone. [`Self::restart`] brings it back, empty.
-    ///
-    /// # Errors
-    /// When it has not ended after 30 seconds.
     pub async fn kill_hard(&mut self) -> Result<(), RedisServerError> {
         Ok(self.0.end(Signal::KILL).await?)
     }
 
     /// Starts it again on the same socket, with nothing in it. One that runs is killed first.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn restart(&mut self) -> Result<(), RedisServerError> {
         self.kill_hard().await?;
         self.0.start_again(&[SOCKET])?;
@@ -100,9 +91,6 @@ impl RedisServer {
     }
 
     /// Ends it, and returns once it and its directory are gone.
-    ///
-    /// # Errors
-    /// When it has not ended after 30 seconds.
     pub async fn stop(self) -> Result<(), RedisServerError> {
         Ok(self.0.stop().await?)
     }
@@ -111,7 +99,7 @@ impl RedisServer {
 /// Whether it says PONG; one that asks for a password first answers too.
 fn answers(server: &Server) -> bool {
     let said = || -> std::io::Result<[u8; 5]> {
-        let mut stream = UnixStream::connect(server.directory().join(SOCKET))?;
+        let mut stream = UnixStream::connect(server.directory.join(SOCKET))?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         stream.write_all(b"PING\r\n")?;
         let mut answer = [0; 5];

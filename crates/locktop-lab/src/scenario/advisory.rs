@@ -60,7 +60,7 @@ impl AdvisoryContention {
         if !self.in_transaction {
             holder.run("SELECT pg_advisory_lock(1)").await?;
         }
-        running.facts.roots.push(Blocker::Backend(holder.pid()));
+        running.facts.roots.push(Blocker::Backend(holder.pid));
         for keeper in 0..LOCK_HOLDERS.min(self.locks) {
             let session = running.open(&format!("keeper-{}", keeper + 1)).await?;
             let take = format!(
@@ -90,9 +90,9 @@ impl AdvisoryContention {
         let mut pids = Vec::with_capacity(self.waiters);
         while let Some(arrival) = arrivals.next().await {
             let (session, task) = arrival?;
-            pids.push(session.pid());
-            let holders = vec![Blocker::Backend(holder.pid())];
-            running.facts.waits.push(Wait { waiter: session.pid(), holders, ahead: None });
+            pids.push(session.pid);
+            let holders = vec![Blocker::Backend(holder.pid)];
+            running.facts.waits.push(Wait { waiter: session.pid, holders, ahead: None });
             running.sessions.push(session);
             running.tasks.push(task);
         }

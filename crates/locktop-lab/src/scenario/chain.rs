@@ -27,15 +27,12 @@ const ADVISORY: usize = 5;
 const LOCK_PAYOUT: &str = "SELECT pg_advisory_xact_lock('accounts'::regclass::oid::int, 4711)";
 
 pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
-    let table = "DROP TABLE IF EXISTS accounts;
-        CREATE TABLE accounts (id int PRIMARY KEY, balance numeric NOT NULL) WITH (fillfactor = 50);
+    let table = "CREATE TABLE accounts (id int PRIMARY KEY, balance numeric NOT NULL) WITH (fillfactor = 50);
         INSERT INTO accounts SELECT id, 1000 FROM generate_series(1, 20) id";
-    scratch.run(table).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push("DROP TABLE IF EXISTS accounts".to_owned());
+    let mut running = Running::with_table(scratch, "accounts", table).await?;
     running.release = Release::Commit;
     let root = running.begin("psql-anna", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
-    running.facts.roots.push(Blocker::Backend(root.pid()));
+    running.facts.roots.push(Blocker::Backend(root.pid));
     let mut before = root;
     for (index, name) in WAITERS.into_iter().enumerate() {
         timing.step().await;
@@ -51,8 +48,8 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
             format!("UPDATE accounts SET balance = balance + 20 WHERE id = {row}")
         };
         running.tasks.push(session.send_and_commit(wanted, timing.step, "COMMIT"));
-        scratch.waiting(&[session.pid()]).await?;
-        running.facts.wait(session.pid(), before.pid());
+        scratch.waiting(&[session.pid]).await?;
+        running.facts.wait(session.pid, before.pid);
         before = session;
     }
     Ok(running)

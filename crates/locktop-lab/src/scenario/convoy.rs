@@ -17,12 +17,9 @@ const TRAFFIC: [(&str, &str); 8] = [
 ];
 
 pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
-    let table = "DROP TABLE IF EXISTS orders;
-        CREATE TABLE orders (id serial PRIMARY KEY, customer int, state text, total numeric);
+    let table = "CREATE TABLE orders (id serial PRIMARY KEY, customer int, state text, total numeric);
         INSERT INTO orders (customer, state, total) SELECT n % 40, 'paid', n FROM generate_series(1, 200) n";
-    scratch.run(table).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push("DROP TABLE IF EXISTS orders".to_owned());
+    let mut running = Running::with_table(scratch, "orders", table).await?;
     running.release = Release::Cancel;
     // It is cancelled long before; this is for the case that nobody is left to do that.
     let seconds = timing.hold.as_secs() + 120;
@@ -31,18 +28,18 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
     running.tasks.push(report.send(long));
     let reads = "SELECT EXISTS (SELECT FROM pg_locks WHERE granted AND relation = 'orders'::regclass
                  AND pid = ANY ($1::int[]))";
-    scratch.until("the report to start", reads, &[report.pid()]).await?;
-    running.facts.roots.push(Blocker::Backend(report.pid()));
+    scratch.until("the report to start", reads, &[report.pid]).await?;
+    running.facts.roots.push(Blocker::Backend(report.pid));
 
     timing.step().await;
     let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE orders ADD COLUMN note text").await?;
-    running.facts.wait(migration.pid(), report.pid());
+    running.facts.wait(migration.pid, report.pid);
     for (name, statement) in TRAFFIC {
         timing.step().await;
         let session = running.open(name).await?;
         running.wait(&session, statement).await?;
-        let wait = Wait { waiter: session.pid(), holders: Vec::new(), ahead: Some(vec![migration.pid()]) };
+        let wait = Wait { waiter: session.pid, holders: Vec::new(), ahead: Some(vec![migration.pid]) };
         running.facts.waits.push(wait);
     }
     Ok(running)

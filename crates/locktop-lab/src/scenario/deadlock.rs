@@ -5,12 +5,9 @@ use super::running::{Running, Timing};
 use super::scratch::ScratchSchema;
 
 pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
-    let table = "DROP TABLE IF EXISTS stock;
-        CREATE TABLE stock (sku text PRIMARY KEY, reserved int NOT NULL);
+    let table = "CREATE TABLE stock (sku text PRIMARY KEY, reserved int NOT NULL);
         INSERT INTO stock VALUES ('A-100', 0), ('B-200', 0)";
-    scratch.run(table).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push("DROP TABLE IF EXISTS stock".to_owned());
+    let mut running = Running::with_table(scratch, "stock", table).await?;
     let reserve = |sku: &str| format!("UPDATE stock SET reserved = reserved + 1 WHERE sku = '{sku}'");
     let first = running.begin("picker-1", &reserve("A-100")).await?;
     timing.step().await;
@@ -26,8 +23,8 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
     for (session, sku) in [(&first, "B-200"), (&second, "A-100")] {
         running.tasks.push(session.send_and_commit(reserve(sku), timing.step, "COMMIT"));
     }
-    scratch.waiting(&[first.pid(), second.pid()]).await?;
-    running.facts.wait(first.pid(), second.pid());
-    running.facts.wait(second.pid(), first.pid());
+    scratch.waiting(&[first.pid, second.pid]).await?;
+    running.facts.wait(first.pid, second.pid);
+    running.facts.wait(second.pid, first.pid);
     Ok(running)
 }

@@ -16,10 +16,10 @@ pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioEr
     running.sessions.push(holder.clone());
     holder.run("CREATE TABLE payments (id int)").await?;
     holder.run("BEGIN; LOCK TABLE payments IN ACCESS EXCLUSIVE MODE").await?;
-    running.facts.roots.push(Blocker::Backend(holder.pid()));
+    running.facts.roots.push(Blocker::Backend(holder.pid));
     let waiter = scratch.session_in(&database, "web-1").await?;
     running.sessions.push(waiter.clone());
     running.wait(&waiter, "SELECT count(*) FROM payments").await?;
-    running.facts.wait(waiter.pid(), holder.pid());
+    running.facts.wait(waiter.pid, holder.pid);
     Ok(running)
 }

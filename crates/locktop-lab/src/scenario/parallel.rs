@@ -10,13 +10,11 @@ const EAGER: &str =
     SET max_parallel_workers_per_gather = 3";
 
 pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
-    let table = "DROP TABLE IF EXISTS measurements;
-        CREATE TABLE measurements (id int, filler text) WITH (parallel_workers = 3, fillfactor = 10);
+    let table =
+        "CREATE TABLE measurements (id int, filler text) WITH (parallel_workers = 3, fillfactor = 10);
         INSERT INTO measurements SELECT id, repeat('x', 500) FROM generate_series(1, 200) id;
         ANALYZE measurements";
-    scratch.run(table).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push("DROP TABLE IF EXISTS measurements".to_owned());
+    let mut running = Running::with_table(scratch, "measurements", table).await?;
     let leader = running.open("analytics").await?;
     leader.run(EAGER).await?;
     // Every process of the query sleeps at its first row.
@@ -26,12 +24,12 @@ pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioEr
     let at_work = "SELECT count(*) >= 3 FROM pg_locks
         WHERE granted AND relation = 'measurements'::regclass
         AND pid IN (SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) OR leader_pid = ANY ($1::int[]))";
-    scratch.until("a parallel query to have two workers", at_work, &[leader.pid()]).await?;
-    running.facts.roots.push(Blocker::Backend(leader.pid()));
+    scratch.until("a parallel query to have two workers", at_work, &[leader.pid]).await?;
+    running.facts.roots.push(Blocker::Backend(leader.pid));
     let workers = "SELECT pid FROM pg_stat_activity WHERE leader_pid = ANY ($1::int[])";
-    running.facts.innocent = scratch.numbers(workers, &[leader.pid()]).await?;
+    running.facts.innocent = scratch.numbers(workers, &[leader.pid]).await?;
     let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE measurements ADD COLUMN note text").await?;
-    running.facts.wait(migration.pid(), leader.pid());
+    running.facts.wait(migration.pid, leader.pid);
     Ok(running)
 }

@@ -30,13 +30,13 @@ pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioEr
     for (number, root) in (1..).zip(running.facts.roots.clone()) {
         let session = running.open("billing").await?;
         running.wait(&session, &pay(number)).await?;
-        let wait = Wait { waiter: session.pid(), holders: vec![root], ahead: Some(Vec::new()) };
+        let wait = Wait { waiter: session.pid, holders: vec![root], ahead: Some(Vec::new()) };
         running.facts.waits.push(wait);
         // It has the table's lock for writing, and waits for the row.
-        holders.push(Blocker::Backend(session.pid()));
+        holders.push(Blocker::Backend(session.pid));
     }
     let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE invoices ADD COLUMN note text").await?;
-    running.facts.waits.push(Wait { waiter: migration.pid(), holders, ahead: Some(Vec::new()) });
+    running.facts.waits.push(Wait { waiter: migration.pid, holders, ahead: Some(Vec::new()) });
     Ok(running)
 }

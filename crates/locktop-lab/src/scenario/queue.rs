@@ -10,10 +10,10 @@ use super::session::Session;
 pub(super) async fn ddl(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
     let mut running = table(scratch, "customers").await?;
     let reader = running.begin("report-bi", "SELECT count(*) FROM customers").await?;
-    running.facts.roots.push(Blocker::Backend(reader.pid()));
+    running.facts.roots.push(Blocker::Backend(reader.pid));
     let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE customers ADD COLUMN note text").await?;
-    running.facts.wait(migration.pid(), reader.pid());
+    running.facts.wait(migration.pid, reader.pid);
     let late = running.open("web-1").await?;
     running.wait(&late, "SELECT name FROM customers WHERE id = 1").await?;
     behind(&mut running, &late, &migration);
@@ -21,7 +21,7 @@ pub(super) async fn ddl(scratch: &ScratchSchema) -> Result<Running, ScenarioErro
 }
 
 fn behind(running: &mut Running, waiter: &Session, ahead: &Session) {
-    let wait = Wait { waiter: waiter.pid(), holders: Vec::new(), ahead: Some(vec![ahead.pid()]) };
+    let wait = Wait { waiter: waiter.pid, holders: Vec::new(), ahead: Some(vec![ahead.pid]) };
     running.facts.waits.push(wait);
 }
 
@@ -30,24 +30,20 @@ fn behind(running: &mut Running, waiter: &Session, ahead: &Session) {
 pub(super) async fn innocent(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
     let mut running = table(scratch, "products").await?;
     let reader = running.begin("report-bi", "SELECT count(*) FROM products").await?;
-    running.facts.innocent.push(reader.pid());
+    running.facts.innocent.push(reader.pid);
     let writer = running.begin("import-cron", "UPDATE products SET name = 'x' WHERE id = 1").await?;
-    running.facts.roots.push(Blocker::Backend(writer.pid()));
+    running.facts.roots.push(Blocker::Backend(writer.pid));
     let index = running.open("deploy-ci").await?;
     running.wait(&index, "CREATE INDEX ON products (name)").await?;
-    running.facts.wait(index.pid(), writer.pid());
+    running.facts.wait(index.pid, writer.pid);
     Ok(running)
 }
 
-/// Makes a table of twenty rows, which the end of the scenario drops.
+/// With a table of twenty rows.
 async fn table(scratch: &ScratchSchema, name: &str) -> Result<Running, ScenarioError> {
-    let drop = format!("DROP TABLE IF EXISTS {name}");
     let make = format!(
-        "{drop}; CREATE TABLE {name} (id int PRIMARY KEY, name text NOT NULL);
+        "CREATE TABLE {name} (id int PRIMARY KEY, name text NOT NULL);
          INSERT INTO {name} SELECT id, 'name ' || id FROM generate_series(1, 20) id"
     );
-    scratch.run(&make).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push(drop);
-    Ok(running)
+    Running::with_table(scratch, name, &make).await
 }

@@ -97,7 +97,8 @@ pub(super) enum Release {
 #[derive(Debug)]
 pub struct Running {
     pub(super) scratch: ScratchSchema,
-    pub(super) facts: Facts,
+    /// What is true now.
+    pub facts: Facts,
     pub(super) sessions: Vec<Session>,
     /// Statements that were sent and have not ended.
     pub(super) tasks: Vec<Task>,
@@ -119,10 +120,15 @@ impl Running {
         }
     }
 
-    /// What is true now.
-    #[must_use]
-    pub fn facts(&self) -> &Facts {
-        &self.facts
+    /// With a table that these statements make, and that the end of the scenario drops.
+    pub(super) async fn with_table(
+        scratch: &ScratchSchema,
+        name: &str,
+        make: &str,
+    ) -> Result<Self, ScenarioError> {
+        let drop = format!("DROP TABLE IF EXISTS {name}");
+        scratch.run(&format!("{drop}; {make}")).await?;
+        Ok(Self { cleanup: vec![drop], ..Self::new(scratch) })
     }
 
     /// Whether it lasts until [`Self::dissolve`], and does not end by itself.
@@ -158,18 +164,15 @@ impl Running {
     /// Sends a statement that is going to wait, and returns once it does.
     pub(super) async fn wait(&mut self, session: &Session, statement: &str) -> Result<(), ScenarioError> {
         self.tasks.push(session.send(statement));
-        self.scratch.waiting(&[session.pid()]).await
+        self.scratch.waiting(&[session.pid]).await
     }
 
     /// Lets the root go and the waiters finish, one after the other, then stops.
-    ///
-    /// # Errors
-    /// As [`Self::stop`].
     pub async fn dissolve(mut self) -> Result<(), ScenarioError> {
         if let Some(root) = self.sessions.first() {
             match self.release {
                 Release::Commit => root.run("COMMIT").await?,
-                Release::Cancel => self.scratch.cancel(root.pid()).await?,
+                Release::Cancel => self.scratch.cancel(root.pid).await?,
                 Release::ByItself => {}
             }
         }
@@ -180,11 +183,8 @@ impl Running {
     }
 
     /// Ends every session and removes what was made; returns once that is so.
-    ///
-    /// # Errors
-    /// When the server is gone or refuses.
     pub async fn stop(mut self) -> Result<(), ScenarioError> {
-        let pids: Vec<_> = self.sessions.iter().map(Session::pid).collect();
+        let pids: Vec<_> = self.sessions.iter().map(|session| session.pid).collect();
         let mut outcome = self.scratch.end(Some(&pids)).await;
         self.sessions.clear();
         for statement in &self.cleanup {

@@ -36,18 +36,12 @@ struct Inner {
 
 impl ScratchSchema {
     /// Connects and makes the schema, if it is not there.
-    ///
-    /// # Errors
-    /// When the server cannot be reached, does not let us make a schema, or has one of that name which is not ours.
     pub async fn open(info: &ConnInfo) -> Result<Self, ScenarioError> {
         Self::connect(info, Arc::default()).await
     }
 
     /// The same schema over a new connection, for when the old one was lost or belongs to another runtime. It still knows
     /// every session that was opened.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub async fn reopen(&self) -> Result<Self, ScenarioError> {
         Self::connect(&self.inner.info, Arc::clone(&self.inner.sessions)).await
     }

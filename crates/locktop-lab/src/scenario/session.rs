@@ -24,7 +24,8 @@ pub(super) type Task = JoinHandle<Result<(), ScenarioError>>;
 /// A real session. It ends when this and its running statements are dropped, or when its [`super::ScratchSchema`] ends it.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
-    pid: i32,
+    /// The process id of its backend.
+    pub(super) pid: i32,
     client: Arc<Client>,
 }
 
@@ -48,11 +49,6 @@ impl Session {
             || ScenarioError::Statement { statement: hello, message: "no row about this session".to_owned() };
         let (pid, start) = row.ok_or_else(refused)?;
         Ok((Self { pid, client: Arc::new(client) }, Identity { pid, start }))
-    }
-
-    /// Process id of its backend.
-    pub(super) fn pid(&self) -> i32 {
-        self.pid
     }
 
     /// Runs statements to their end.

@@ -8,20 +8,17 @@ use super::scratch::ScratchSchema;
 /// meanwhile, the third waits for that tuple lock. Nobody waits for anybody at the other row, though the tuple locks
 /// differ in nothing but the row's place.
 pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
-    let table = "DROP TABLE IF EXISTS seats;
-        CREATE TABLE seats (id int PRIMARY KEY, taken int NOT NULL);
+    let table = "CREATE TABLE seats (id int PRIMARY KEY, taken int NOT NULL);
         INSERT INTO seats VALUES (1, 0), (2, 0)";
-    scratch.run(table).await?;
-    let mut running = Running::new(scratch);
-    running.cleanup.push("DROP TABLE IF EXISTS seats".to_owned());
+    let mut running = Running::with_table(scratch, "seats", table).await?;
     for row in [1, 2] {
         let take = format!("UPDATE seats SET taken = taken + 1 WHERE id = {row}");
         let mut before = running.begin(&format!("booking-{row}a"), &take).await?;
-        running.facts.roots.push(Blocker::Backend(before.pid()));
+        running.facts.roots.push(Blocker::Backend(before.pid));
         for suffix in ["b", "c"] {
             let session = running.open(&format!("booking-{row}{suffix}")).await?;
             running.wait(&session, &take).await?;
-            running.facts.wait(session.pid(), before.pid());
+            running.facts.wait(session.pid, before.pid);
             before = session;
         }
     }

@@ -3,49 +3,42 @@
 use tokio_postgres::{Client, Error};
 
 use super::tables::TaskTables;
-use super::witness::{WitnessCounts, WitnessLog};
-use crate::contest::{ContestOutcome, Runner, Tally, count, numbers};
+use super::witness::WitnessLog;
+use crate::contest::{ContestOutcome, Runner, Tally, count, numbers, tally};
 
 /// What the tasks are called among the contests.
 pub(super) const NAME: &str = "tasks";
 
-/// The keys of their numbers, in order. Keys may be added, never renamed.
-pub(super) const KEYS: [&str; 20] = [
+tally! {
     // Places for workers, and tasks in the table.
-    "workers",
-    "tasks",
+    workers tasks
     // Rows of the log; those that ended well; those that failed, the recovered ones included.
-    "executions",
-    "completed",
-    "failed",
+    executions completed failed
     // Those that were closed in their worker's place, by a recovery or by the worker that got the task next.
-    "recovered",
+    recovered
     // Pairs of runs of one task that were at work at the same time, as they witnessed themselves.
-    "double_runs",
+    double_runs
     // Pairs that met only in what a stopped worker did when it woke and had not looked yet: at most one sign, and its end.
-    "woken_runs",
+    woken_runs
     // Runs that were witnessed.
-    "runs",
+    runs
     // Those that had lost their task when they came to an end: the server refused their finish, or counted it all the same.
-    "finishes_refused",
-    "finishes_accepted",
+    finishes_refused finishes_accepted
     // Executions that were closed in their worker's place more than once.
-    "recovered_twice",
+    recovered_twice
     // Of the recovered ones those that the next worker closed.
-    "superseded",
+    superseded
     // Executions that the log still had as running when it was read.
-    "running",
+    running
     // Workers killed with SIGKILL in mid-task.
-    "kills",
+    kills
     // Workers stopped with SIGSTOP in mid-task, and woken with SIGCONT; of these those whose execution was recovered while they stood still.
-    "stops",
-    "overslept",
+    stops overslept
     // Sessions with a task's lock that were ended while the worker went on.
-    "cuts",
+    cuts
     // Worker processes started, and those that ended without being told to.
-    "processes",
-    "lost_workers",
-];
+    processes lost_workers
+}
 
 /// What the log, the audit and the witnesses say of so many workers and tasks.
 pub(super) async fn found(
@@ -70,35 +63,20 @@ pub(super) async fn found(
                   GROUP BY execution_id) q"
     );
     let record = runner.record();
-    let [executions, completed, failed, running, recovered] = numbers(client, &log).await?;
-    let [recovered_twice, superseded] = if tables.recipe { [0, 0] } else { numbers(client, &audit).await? };
-    let WitnessCounts { runs, double_runs, woken_runs, finishes_refused, finishes_accepted, example } =
-        WitnessLog::read(client).await?.counts(&record.pauses);
-    let (processes, lost_workers) = runner.processes();
-    let numbers = [
-        count(workers),
-        count(tasks),
-        executions,
-        completed,
-        failed,
-        recovered,
-        double_runs,
-        woken_runs,
-        runs,
-        finishes_refused,
-        finishes_accepted,
-        recovered_twice,
-        superseded,
-        running,
-        record.kills,
-        count(record.pauses.len()),
-        record.overslept,
-        record.cuts,
-        processes,
-        lost_workers,
-    ];
-    let tally = Tally::new(NAME, &KEYS, numbers);
-    let violations = violations(&tally, example.as_deref(), runner.first_error().as_deref());
+    let mut found = Numbers { workers: count(workers), tasks: count(tasks), ..Numbers::default() };
+    [found.executions, found.completed, found.failed, found.running, found.recovered] =
+        numbers(client, &log).await?;
+    if !tables.recipe {
+        [found.recovered_twice, found.superseded] = numbers(client, &audit).await?;
+    }
+    let counts = WitnessLog::read(client).await?.counts(&record.pauses);
+    (found.runs, found.double_runs, found.woken_runs) = (counts.runs, counts.double_runs, counts.woken_runs);
+    (found.finishes_refused, found.finishes_accepted) = (counts.finishes_refused, counts.finishes_accepted);
+    (found.kills, found.stops, found.overslept, found.cuts) =
+        (record.kills, count(record.pauses.len()), record.overslept, record.cuts);
+    (found.processes, found.lost_workers) = runner.processes();
+    let tally = found.tally(NAME);
+    let violations = violations(&tally, counts.example.as_deref(), runner.first_error().as_deref());
     Ok(ContestOutcome { tally, violations })
 }
 

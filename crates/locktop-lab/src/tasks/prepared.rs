@@ -33,9 +33,6 @@ pub struct PreparedContests {
 
 impl PreparedContests {
     /// Makes the schema, which nobody else may have. `embedded`: the server is the demo's own.
-    ///
-    /// # Errors
-    /// When the server refuses, or a schema of the name is there.
     pub async fn create(info: &ConnInfo, embedded: bool, options: TasksOptions) -> Result<Self, TasksError> {
         let name =
             if embedded { SchemaName::default() } else { SchemaName::new(TASKS_SCHEMA).unwrap_or_default() };
@@ -49,9 +46,6 @@ impl PreparedContests {
     }
 
     /// Puts the tasks in, and starts the workers. When that fails, the schema is removed.
-    ///
-    /// # Errors
-    /// When the server refuses, or there is no program to start.
     pub async fn start(self) -> Result<RunningContests, TasksError> {
         let tables = self.tables.clone();
         match self.begin().await {
@@ -100,9 +94,6 @@ impl PreparedContests {
     }
 
     /// Removes the schema.
-    ///
-    /// # Errors
-    /// When the server refuses.
     pub async fn remove(self) -> Result<(), TasksError> {
         running::remove(&self.tables).await
     }

@@ -48,9 +48,6 @@ impl RunningContests {
     }
 
     /// The numbers as they are now.
-    ///
-    /// # Errors
-    /// When the server does not give them.
     pub async fn outcome(&self) -> Result<Outcome, TasksError> {
         let client = connect(&self.tables.info).await?.client;
         self.count(&client).await
@@ -76,9 +73,6 @@ impl RunningContests {
     }
 
     /// Ends the workers at once and removes the schema.
-    ///
-    /// # Errors
-    /// When the server refuses.
     pub async fn remove(self) -> Result<(), TasksError> {
         self.end().await
     }

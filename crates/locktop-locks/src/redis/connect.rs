@@ -116,7 +116,7 @@ impl Connection {
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(Some(timeout));
         let connecting = async {
-            let client = server.tls().client(server.info()).await.map_err(unfit)?;
+            let client = server.tls.client(&server.info).await.map_err(unfit)?;
             let inner = client.get_multiplexed_async_connection_with_config(&config).await;
             inner.map_err(|error| {
                 if error.is_timeout() { unanswered(server, timeout) } else { refused(server, &error) }

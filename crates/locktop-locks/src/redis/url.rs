@@ -13,8 +13,10 @@ use super::tls::TlsFiles;
 /// The address of a server. What is printed of it has no password.
 #[derive(Clone)]
 pub struct RedisUrl {
-    info: Arc<ConnectionInfo>,
-    tls: TlsFiles,
+    /// What the crate connects with.
+    pub(super) info: Arc<ConnectionInfo>,
+    /// What it connects with, if that is TLS.
+    pub(super) tls: TlsFiles,
 }
 
 impl RedisUrl {
@@ -44,19 +46,9 @@ impl RedisUrl {
         Ok(Self { info: Arc::new(info.set_redis_settings(settings)), tls })
     }
 
-    /// What the crate connects with.
-    pub(super) fn info(&self) -> &ConnectionInfo {
-        &self.info
-    }
-
     /// Whether it connects with TLS.
     pub(super) fn is_encrypted(&self) -> bool {
         is_encrypted(&self.info)
-    }
-
-    /// What it connects with, if that is TLS.
-    pub(super) fn tls(&self) -> &TlsFiles {
-        &self.tls
     }
 
     /// Host and port, or the path of a socket.

@@ -55,17 +55,13 @@ impl Claim {
 /// Takes the value back in the background when it is dropped.
 #[derive(Debug)]
 pub(super) struct Armed {
-    claim: Arc<Claim>,
+    pub(super) claim: Arc<Claim>,
     armed: bool,
 }
 
 impl Armed {
     pub(super) fn new(claim: Claim) -> Self {
         Self { claim: Arc::new(claim), armed: true }
-    }
-
-    pub(super) fn claim(&self) -> &Arc<Claim> {
-        &self.claim
     }
 
     /// Takes the value back from all servers. When this future is dropped that goes on in the background.

@@ -53,14 +53,14 @@ impl Drop for Watchdog {
 impl Guard {
     pub(super) fn begin(armed: Armed, term: Duration, started: Duration, valid_until: Duration) -> Self {
         let (sender, state) = watch::channel(State { valid_until, lost: None });
-        let renewing = watchdog::run(Arc::clone(armed.claim()), term, started, sender);
+        let renewing = watchdog::run(Arc::clone(&armed.claim), term, started, sender);
         Self { watchdog: Watchdog(tokio::spawn(renewing)), state, armed }
     }
 
     /// The value that is set under the key.
     #[must_use]
     pub fn value(&self) -> &str {
-        &self.armed.claim().value
+        &self.armed.claim.value
     }
 
     /// Until when the lock is held for sure, by [`clock::since_boot`]; each renewal moves it.

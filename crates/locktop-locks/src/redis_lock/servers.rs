@@ -76,7 +76,7 @@ impl RedisLocks {
         let armed = Armed::new(claim);
         let term = self.options.term;
         let started = clock::since_boot();
-        let votes = armed.claim().ask(|member, claim| member.take(&claim.key, &claim.value, term)).await;
+        let votes = armed.claim.ask(|member, claim| member.take(&claim.key, &claim.value, term)).await;
         match self.verdict(key, votes, started) {
             Ok(valid_until) => Ok(Guard::begin(armed, term, started, valid_until)),
             Err(refusal) => {

@@ -1,13 +1,13 @@
 //! What came of a recovery.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr};
 
 use super::session::AlsoEnded;
 use locktop_base::Timestamp;
 
 /// What came of one execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryOutcome {
@@ -56,25 +56,11 @@ impl RecoveryOutcome {
         self.into()
     }
 
-    /// Reads the server's word.
+    /// Reads the server's word; none for another one, and for the outcomes that only we tell.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "recovered" => Self::Recovered,
-            "gave_up" => Self::GaveUp,
-            "not_running" => Self::NotRunning,
-            "not_found" => Self::NotFound,
-            "changed" => Self::Changed,
-            "locked" => Self::Locked,
-            "held" => Self::Held,
-            "held_by_us" => Self::HeldByUs,
-            "prepared" => Self::Prepared,
-            "shared" => Self::Shared,
-            "unknown" => Self::Unknown,
-            "not_slow" => Self::NotSlow,
-            "hidden" => Self::Hidden,
-            _ => return None,
-        })
+        let ours = [Self::LeftAlone, Self::Forbidden, Self::Failed, Self::Uncertain, Self::NotTried];
+        word.parse().ok().filter(|outcome| !ours.contains(outcome))
     }
 
     /// Whether we closed it.

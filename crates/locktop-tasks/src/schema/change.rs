@@ -27,25 +27,14 @@ pub struct Installed {
     pub odd: Vec<Object>,
 }
 
-/// What a drop would remove, if nothing changes until then.
+/// What a drop has removed, or would if nothing changes until then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// The version that is there.
+    /// The version of the schema.
     pub version: u32,
     /// Tables, views and functions that are in it.
     pub objects: usize,
     /// The name of each table with its number of rows.
-    pub rows: Vec<(String, i64)>,
-}
-
-/// What was dropped, counted in the transaction that dropped it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removed {
-    /// The version that it had.
-    pub version: u32,
-    /// Tables, views and functions that are gone with it.
-    pub objects: usize,
-    /// The name of each table with the number of rows that it had.
     pub rows: Vec<(String, i64)>,
 }
 
@@ -59,9 +48,6 @@ pub async fn install(client: &mut Client, schema: impl Into<Schema>) -> Result<I
 }
 
 /// The same up to an older version.
-///
-/// # Errors
-/// As for [`install`].
 pub async fn install_up_to(
     client: &mut Client,
     schema: impl Into<Schema>,
@@ -121,12 +107,13 @@ pub async fn contents(
     explained(client, &place.name, Need::Own, found).await
 }
 
-/// Drops what was installed, the schema included. `None` where there is none.
+/// Drops what was installed, the schema included: what that was, counted in the same transaction. `None` where
+/// there is none.
 ///
 /// # Errors
 /// When the schema is somebody else's, there is something in it that we did not make or that was changed since, something
 /// elsewhere depends on it, its tasks are running or its leases held, a lock is not to be had, or the server refuses. Nothing is changed then.
-pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Option<Removed>, SchemaError> {
+pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Option<Contents>, SchemaError> {
     let place = schema.into();
     let done = take_away(client, &place).await;
     explained(client, &place.name, Need::Own, done).await
@@ -157,7 +144,7 @@ async fn droppable(
     Ok(Some((Contents { version, objects: there.len(), rows }, there)))
 }
 
-async fn take_away(client: &mut Client, place: &Schema) -> Result<Option<Removed>, SchemaError> {
+async fn take_away(client: &mut Client, place: &Schema) -> Result<Option<Contents>, SchemaError> {
     let schema = &place.name;
     let transaction = begin(client, schema).await?;
     let Some((contents, there)) = droppable(&transaction, place).await? else { return Ok(None) };
@@ -174,8 +161,7 @@ async fn take_away(client: &mut Client, place: &Schema) -> Result<Option<Removed
     }
     execute(&transaction, schema, &format!("DROP SCHEMA {} RESTRICT", schema.quoted())).await?;
     transaction.commit().await?;
-    let Contents { version, objects, rows } = contents;
-    Ok(Some(Removed { version, objects, rows }))
+    Ok(Some(contents))
 }
 
 /// Views of what is in use, and which of its rows are.

@@ -19,7 +19,7 @@ mod state;
 mod strict;
 
 pub use adopt::{Adopt, Adopted, Taken, adopt};
-pub use change::{Contents, Installed, Removed, contents, install, install_up_to, remove};
+pub use change::{Contents, Installed, contents, install, install_up_to, remove};
 pub use error::SchemaError;
 pub use error::words;
 pub use locktop_locks::{NameError, SchemaName};

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use strum::{EnumString, IntoStaticStr};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
@@ -22,7 +23,8 @@ const BATCH: i32 = 10_000;
 const COUNTING: &str = "SET LOCAL statement_timeout = '10min'";
 
 /// A table that grows with every job or action, from which old rows can be removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Log {
     /// `task_execution_log`: executions that have ended.
     Executions,
@@ -39,11 +41,7 @@ impl Log {
     /// As the schema calls it: in `locktop.keep_executions` and `purge_executions()`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Executions => "executions",
-            Self::Queue => "queue",
-            Self::Audit => "audit",
-        }
+        self.into()
     }
 
     /// The name of its table, without the schema.
@@ -88,8 +86,7 @@ pub async fn purgeable(
         let rows = transaction.query_typed(&sql, &[(&seconds(keep), Type::FLOAT8)]).await?;
         let mut found = Vec::new();
         for row in rows {
-            let name: &str = row.try_get(0)?;
-            if let Some(log) = Log::ALL.into_iter().find(|log| log.name() == name) {
+            if let Ok(log) = row.try_get::<_, &str>(0)?.parse() {
                 found.push(Old { log, keep: row.try_get(1)?, rows: row.try_get(2)? });
             }
         }

@@ -14,7 +14,7 @@ use super::open::{self, All};
 use super::source::Source;
 use super::types::Types;
 use super::worker_id::WorkerId;
-use crate::schema::{Log, Schema, SchemaName};
+use crate::schema::{Schema, SchemaName};
 use locktop_base::text;
 use pg_connect::connect::{Listening, Received};
 use pg_connect::conninfo::ConnInfo;
@@ -124,9 +124,6 @@ impl WorkSession {
 
     /// Gives back what was not done: it is due or pending as before, and the attempt does not count. False when it was not ours any
     /// more.
-    ///
-    /// # Errors
-    /// As for [`Self::finish`].
     pub async fn give_back(&self, job: &Job) -> Result<bool, SessionError> {
         let arguments: [&(dyn ToSql + Sync); 3] = [&job.task_id, &self.worker.as_str(), &job.attempt];
         first(&self.ask(&self.statements.of(job.source).give_back, &arguments).await?)
@@ -153,9 +150,6 @@ impl WorkSession {
 
     /// Takes items from sessions that are gone, and have been silent for the grace that their workers have to stop: they are pending
     /// again, or set aside after their last attempt. (A task is taken over by who takes it.)
-    ///
-    /// # Errors
-    /// When the server refuses, or the session is lost.
     pub async fn requeue_lost(&self) -> Result<Vec<Requeued>, SessionError> {
         let rows = self.ask(&self.statements.requeue, &[&self.worker.as_str(), &MOST_REQUEUED]).await?;
         let mut requeued = Vec::new();
@@ -172,17 +166,11 @@ impl WorkSession {
 
     /// How long until it is worth another look, for one who has just found nothing to take; zero when it is now, none when
     /// nothing is planned. By the server's clock alone.
-    ///
-    /// # Errors
-    /// When the server refuses, or the session is lost.
     pub async fn next_due(&self, source: Source) -> Result<Option<Duration>, SessionError> {
         seconds(&self.ask(&self.statements.of(source).next_due, &[&self.types.names()]).await?, 0)
     }
 
     /// The same for both sources at once, in the order of [`Source::ALL`].
-    ///
-    /// # Errors
-    /// When the server refuses, or the session is lost.
     pub async fn glance(&self) -> Result<[Option<Duration>; 2], SessionError> {
         let rows = self.ask(&self.statements.glance, &[&self.types.names()]).await?;
         Ok([seconds(&rows, 0)?, seconds(&rows, 1)?])
@@ -190,9 +178,6 @@ impl WorkSession {
 
     /// As [`Self::next_due`], and tells all other workers of the schema that take the same types that there is nothing to take before that. Where something is due now it
     /// tells them to leave that alone for `pause`; without one it tells them nothing then.
-    ///
-    /// # Errors
-    /// When the server refuses, or the session is lost.
     pub async fn next_due_telling(
         &self,
         source: Source,
@@ -205,27 +190,18 @@ impl WorkSession {
     }
 
     /// Tells all workers of the schema that there may be something to take.
-    ///
-    /// # Errors
-    /// When the server refuses, or the session is lost.
     pub async fn tell_due(&self, source: Source) -> Result<(), SessionError> {
         self.ask(&self.statements.notify, &[&source.channel(), &self.schema.as_str()]).await.map(drop)
     }
 
     /// Looks who waits for which lock of the server, for the view `lock_contention`: how many do, or none when another session is just
     /// looking.
-    ///
-    /// # Errors
-    /// When the server refuses, or the session is lost.
     pub async fn observe_lock_waits(&self) -> Result<Option<i32>, SessionError> {
         let rows = self.ask(&self.statements.observe, &[]).await?;
         rows.first().map_or(Ok(None), |row| Ok(row.try_get(0)?))
     }
 
     /// Says which types of work of these sources this session takes, for those who look which tasks nobody takes.
-    ///
-    /// # Errors
-    /// When the server refuses, or the session is lost.
     pub async fn announce(&self, sources: &[Source]) -> Result<(), SessionError> {
         let takes = Source::ALL.map(|source| sources.contains(&source));
         let arguments: [&(dyn ToSql + Sync); 4] =
@@ -235,15 +211,11 @@ impl WorkSession {
 
     /// Removes a few of the rows that are past the retention that the database has set; one row for each log that has one. Nothing while another
     /// session does that.
-    ///
-    /// # Errors
-    /// When the server refuses, or the session is lost.
     pub async fn purge_step(&self) -> Result<Vec<Purged>, SessionError> {
         let rows = self.ask(&self.statements.purge, &[]).await?;
         let mut all = Vec::new();
         for row in &rows {
-            let name: &str = row.try_get(0)?;
-            if let Some(log) = Log::ALL.into_iter().find(|log| log.name() == name) {
+            if let Ok(log) = row.try_get::<_, &str>(0)?.parse() {
                 let (keep, rows, may) = (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
                 all.push(Purged { log, keep, rows, may });
             }

@@ -1,5 +1,6 @@
 //! Where work comes from.
 
+use strum::IntoStaticStr;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
@@ -10,7 +11,8 @@ use super::text_column::bytes;
 pub(super) const QUIET: &str = "locktop_quiet";
 
 /// Where a worker takes work from: what is due by a plan, or what waits in a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Source {
     /// Executions of tasks that are due, from `scheduled_tasks`.
     Tasks,
@@ -25,10 +27,7 @@ impl Source {
     /// The word for it in the option `--only` and in notifications.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Tasks => "tasks",
-            Self::Queue => "queue",
-        }
+        self.into()
     }
 
     /// What is asked for there, for people.

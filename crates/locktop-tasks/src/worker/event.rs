@@ -4,13 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
 use super::stop::StopReason;
 use crate::schema::{Log, SchemaName};
 use crate::work_session::{Job, Requeued, Source, Types};
 use locktop_base::text;
 
-/// How much an event matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// How much an event matters. Its name in capitals stands in a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Level {
     /// All goes as planned.
     Info,
@@ -20,20 +23,9 @@ pub enum Level {
     Error,
 }
 
-impl Level {
-    /// The name in capitals, as it stands in a log line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Info => "INFO",
-            Self::Warn => "WARN",
-            Self::Error => "ERROR",
-        }
-    }
-}
-
 /// Something that whoever looks after a worker should know. It prints as one line; text of the server's is in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// There is no connection to be had yet, and why.
     Waiting(String),
@@ -45,70 +37,15 @@ pub enum Event {
         types: Types,
     },
     /// The connection has ended, and with it the keys of all jobs that run.
+    #[strum(serialize = "connection_lost")]
     Lost {
         /// What is known of its end.
         reason: String,
         /// Jobs that were running, which are stopped for it.
         running: usize,
     },
-    /// A job was taken, and its work begins.
-    Began {
-        /// The job that was taken.
-        job: Name,
-    },
-    /// What a job that went well has said.
-    Output {
-        /// The job that said it.
-        job: Name,
-        /// The end of what it wrote.
-        text: String,
-    },
-    /// A job is done, and the server has it.
-    Completed {
-        /// The job that is done.
-        job: Name,
-        /// How long its work took.
-        took: Duration,
-    },
-    /// A job failed, and the server has it.
-    Failed {
-        /// The job that failed.
-        job: Name,
-        /// How long its work took.
-        took: Duration,
-        /// Whether it is tried again; false after its last attempt.
-        again: bool,
-        /// What went wrong, in the words of the work.
-        reason: String,
-    },
-    /// A job was told to stop.
-    Stopped {
-        /// The job that is being stopped.
-        job: Name,
-        /// How long its work had run.
-        took: Duration,
-        /// What it is stopped for.
-        reason: StopReason,
-    },
-    /// The end of a job did not count: it was not ours any more.
-    NotCounted {
-        /// The job whose end did not count.
-        job: Name,
-    },
-    /// The server refused to write the end of a job; it is tried again while the session lasts.
-    NotWritten {
-        /// The job whose end is not written.
-        job: Name,
-        /// The server's refusal, in one line.
-        reason: String,
-    },
-    /// The session ended before it said whether it wrote the end of a job.
-    NotKnown {
-        /// The job whose end may or may not be written.
-        job: Name,
-        /// What is known of the end of the session.
-        reason: String,
-    },
+    /// Something happened to this job.
+    Job(Name, JobEvent),
     /// The server refused something; it will be tried again.
     Refused {
         /// What was asked of the server, in words.
@@ -120,11 +57,6 @@ pub enum Event {
     ShuttingDown {
         /// Jobs that still run.
         running: usize,
-    },
-    /// A job was given back, for others to run.
-    GivenBack {
-        /// The job that was given back; the attempt does not count.
-        job: Name,
     },
     /// An item of the queue was taken from a session that is gone.
     Requeued(Requeued),
@@ -148,6 +80,44 @@ pub enum Event {
     Ended(super::Summary),
     /// The worker has ended because it cannot go on, and why.
     GaveUp(String),
+}
+
+/// What can happen to a job.
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum JobEvent {
+    /// It was taken, and its work begins.
+    #[strum(serialize = "started")]
+    Began,
+    /// It went well, and has said this: the end of what it wrote.
+    Output(String),
+    /// It is done after so long, and the server has it.
+    Completed(Duration),
+    /// It failed, and the server has it.
+    Failed {
+        /// How long its work took.
+        took: Duration,
+        /// Whether it is tried again; false after its last attempt.
+        again: bool,
+        /// What went wrong, in the words of the work.
+        reason: String,
+    },
+    /// It was told to stop.
+    Stopped {
+        /// How long its work had run.
+        took: Duration,
+        /// What it is stopped for.
+        reason: StopReason,
+    },
+    /// Its end did not count: it was not ours any more.
+    NotCounted,
+    /// The server refused to write its end, with this line; it is tried again while the session lasts.
+    #[strum(serialize = "not_recorded")]
+    NotWritten(String),
+    /// The session ended before it said whether it wrote the end; with what is known of that.
+    NotKnown(String),
+    /// It was given back, for others to run: the attempt does not count.
+    GivenBack,
 }
 
 /// A job as events name it: short, and safe to show.
@@ -201,26 +171,15 @@ impl Event {
     pub fn level(&self) -> Level {
         match self {
             Self::Connected { .. }
-            | Self::Began { .. }
-            | Self::Output { .. }
-            | Self::Completed { .. }
             | Self::ShuttingDown { .. }
-            | Self::GivenBack { .. }
             | Self::Purged { .. }
             | Self::NotPurged { .. }
             | Self::Ended(_) => Level::Info,
-            Self::Failed { again: true, .. }
-            | Self::Requeued(Requeued { again: true, .. })
-            | Self::Waiting(_)
-            | Self::Stopped { .. }
-            | Self::NotWritten { .. }
-            | Self::Refused { .. } => Level::Warn,
-            Self::Failed { .. }
-            | Self::Requeued(_)
-            | Self::Lost { .. }
-            | Self::NotCounted { .. }
-            | Self::NotKnown { .. }
-            | Self::GaveUp(_) => Level::Error,
+            Self::Requeued(Requeued { again: true, .. }) | Self::Waiting(_) | Self::Refused { .. } => {
+                Level::Warn
+            }
+            Self::Requeued(_) | Self::Lost { .. } | Self::GaveUp(_) => Level::Error,
+            Self::Job(_, event) => event.level(),
         }
     }
 
@@ -228,25 +187,8 @@ impl Event {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Waiting(_) => "waiting",
-            Self::Connected { .. } => "connected",
-            Self::Lost { .. } => "connection_lost",
-            Self::Began { .. } => "started",
-            Self::Output { .. } => "output",
-            Self::Completed { .. } => "completed",
-            Self::Failed { .. } => "failed",
-            Self::Stopped { .. } => "stopped",
-            Self::NotCounted { .. } => "not_counted",
-            Self::NotWritten { .. } => "not_recorded",
-            Self::NotKnown { .. } => "not_known",
-            Self::Refused { .. } => "refused",
-            Self::ShuttingDown { .. } => "shutting_down",
-            Self::GivenBack { .. } => "given_back",
-            Self::Requeued(_) => "requeued",
-            Self::Purged { .. } => "purged",
-            Self::NotPurged { .. } => "not_purged",
-            Self::Ended(_) => "ended",
-            Self::GaveUp(_) => "gave_up",
+            Self::Job(_, event) => event.into(),
+            _ => self.into(),
         }
     }
 
@@ -254,15 +196,7 @@ impl Event {
     #[must_use]
     pub fn job(&self) -> Option<&Name> {
         match self {
-            Self::Began { job }
-            | Self::Output { job, .. }
-            | Self::Completed { job, .. }
-            | Self::Failed { job, .. }
-            | Self::Stopped { job, .. }
-            | Self::NotCounted { job }
-            | Self::NotWritten { job, .. }
-            | Self::NotKnown { job, .. }
-            | Self::GivenBack { job } => Some(job),
+            Self::Job(job, _) => Some(job),
             _ => None,
         }
     }
@@ -270,10 +204,9 @@ impl Event {
     /// How long the job's work took; none for events that end no work.
     #[must_use]
     pub fn took(&self) -> Option<Duration> {
+        use JobEvent::{Completed, Failed, Stopped};
         match self {
-            Self::Completed { took, .. } | Self::Failed { took, .. } | Self::Stopped { took, .. } => {
-                Some(*took)
-            }
+            Self::Job(_, Completed(took) | Failed { took, .. } | Stopped { took, .. }) => Some(*took),
             _ => None,
         }
     }
@@ -281,15 +214,16 @@ impl Event {
     /// What went wrong, in one line; none where nothing did.
     #[must_use]
     pub fn error(&self) -> Option<String> {
+        use JobEvent::{Failed, NotKnown, NotWritten, Stopped};
         match self {
             Self::Waiting(reason)
             | Self::GaveUp(reason)
             | Self::Lost { reason, .. }
-            | Self::Failed { reason, .. }
-            | Self::NotWritten { reason, .. }
-            | Self::NotKnown { reason, .. }
-            | Self::Refused { reason, .. } => Some(reason.clone()),
-            Self::Stopped { reason, .. } => Some(reason.to_string()),
+            | Self::Refused { reason, .. }
+            | Self::Job(_, Failed { reason, .. } | NotWritten(reason) | NotKnown(reason)) => {
+                Some(reason.clone())
+            }
+            Self::Job(_, Stopped { reason, .. }) => Some(reason.to_string()),
             Self::Requeued(requeued) => Some(requeued.detail.clone()),
             _ => None,
         }
@@ -311,37 +245,11 @@ impl fmt::Display for Event {
             Self::Lost { reason, running } => {
                 write!(f, "connection lost: {reason}; stopping what runs ({running})")
             }
-            Self::Began { job } => {
-                let Name { task_id, kind, attempt, max_attempts, .. } = job;
-                write!(f, "started {job}: ")?;
-                if job.source == Source::Tasks {
-                    write!(f, "task {task_id}, type {kind}, ")?;
-                }
-                write!(f, "attempt {attempt} of {max_attempts}")
-            }
-            Self::Output { job, text } => write!(f, "{job} said: {text}"),
-            Self::Completed { job, took } => write!(f, "completed {job} after {}", seconds(*took)),
-            Self::Failed { job, took, again, reason } => {
-                let again = if *again { "" } else { ", for good" };
-                write!(f, "failed {job} after {}{again}: {reason}", seconds(*took))
-            }
-            Self::Stopped { job, took, reason } => {
-                write!(f, "stopped {job} after {}: {reason}", seconds(*took))
-            }
-            Self::NotCounted { job } => {
-                write!(f, "the end of {job} did not count: it is not run by this session any more")
-            }
-            Self::NotWritten { job, reason } => {
-                write!(f, "the end of {job} was not recorded: {reason}")
-            }
-            Self::NotKnown { job, reason } => {
-                write!(f, "it is not known whether the end of {job} was recorded: {reason}")
-            }
+            Self::Job(job, event) => event.write(job, f),
             Self::Refused { what, reason } => write!(f, "{what} was refused: {reason}; trying again"),
             Self::ShuttingDown { running } => {
                 write!(f, "shutting down: nothing new is taken, {running} running")
             }
-            Self::GivenBack { job } => write!(f, "gave back {job}"),
             Self::Requeued(Requeued { id, again, detail }) => {
                 let done = if *again { "is pending again" } else { "was set aside" };
                 write!(f, "item {id} of the queue {done}: {}", text::fit(detail, 200))
@@ -359,6 +267,45 @@ impl fmt::Display for Event {
             }
             Self::Ended(summary) => write!(f, "ended: {summary}"),
             Self::GaveUp(reason) => write!(f, "gave up: {reason}"),
+        }
+    }
+}
+
+impl JobEvent {
+    fn level(&self) -> Level {
+        match self {
+            Self::Began | Self::Output(_) | Self::Completed(_) | Self::GivenBack => Level::Info,
+            Self::Failed { again: true, .. } | Self::Stopped { .. } | Self::NotWritten(_) => Level::Warn,
+            Self::Failed { .. } | Self::NotCounted | Self::NotKnown(_) => Level::Error,
+        }
+    }
+
+    /// As a line that names the job.
+    fn write(&self, job: &Name, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Began => {
+                let Name { task_id, kind, attempt, max_attempts, .. } = job;
+                write!(f, "started {job}: ")?;
+                if job.source == Source::Tasks {
+                    write!(f, "task {task_id}, type {kind}, ")?;
+                }
+                write!(f, "attempt {attempt} of {max_attempts}")
+            }
+            Self::Output(text) => write!(f, "{job} said: {text}"),
+            Self::Completed(took) => write!(f, "completed {job} after {}", seconds(*took)),
+            Self::Failed { took, again, reason } => {
+                let again = if *again { "" } else { ", for good" };
+                write!(f, "failed {job} after {}{again}: {reason}", seconds(*took))
+            }
+            Self::Stopped { took, reason } => write!(f, "stopped {job} after {}: {reason}", seconds(*took)),
+            Self::NotCounted => {
+                write!(f, "the end of {job} did not count: it is not run by this session any more")
+            }
+            Self::NotWritten(reason) => write!(f, "the end of {job} was not recorded: {reason}"),
+            Self::NotKnown(reason) => {
+                write!(f, "it is not known whether the end of {job} was recorded: {reason}")
+            }
+            Self::GivenBack => write!(f, "gave back {job}"),
         }
     }
 }
@@ -386,6 +333,11 @@ impl Report {
 
     pub(super) fn tell(&self, event: &Event) {
         (self.0)(event);
+    }
+
+    /// Tells what happened to a job.
+    pub(super) fn tell_of(&self, job: &Job, event: JobEvent) {
+        self.tell(&Event::Job(Name::from(job), event));
     }
 }
 

@@ -37,7 +37,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
     reason = "each is asked on its own, and all combinations of them occur"
 )]
 pub(super) struct Idle {
-    at: Instant,
+    /// When it looks.
+    pub(super) at: Instant,
     /// Whether it looks then whatever others say.
     sure: bool,
     /// Whether others may be about to look for the same reason.
@@ -46,7 +47,8 @@ pub(super) struct Idle {
     first: bool,
     /// Whether it has taken as much as it had places for, and so does not know whether there is more.
     full: bool,
-    pause: Duration,
+    /// How long all should leave a task alone that is due and not to be had.
+    pub(super) pause: Duration,
 }
 
 impl Idle {
@@ -55,18 +57,9 @@ impl Idle {
         Self { at: now, sure: true, shared: false, first: false, full: false, pause: PAUSE.0 }
     }
 
-    pub(super) fn at(&self) -> Instant {
-        self.at
-    }
-
     /// Whether to tell others that nothing is left: not when nobody else was woken.
     pub(super) fn tells(&self) -> bool {
         self.shared
-    }
-
-    /// How long all should leave a task alone that is due and not to be had.
-    pub(super) fn pause(&self) -> Duration {
-        self.pause
     }
 
     /// A place has become free: if none was left for more, whatever is due is looked for at once.
@@ -173,18 +166,18 @@ mod tests {
     fn it_sleeps_until_something_is_due_and_a_little_more() {
         let now = clock::monotonic();
         let mut idle = Idle::new(now);
-        assert!(idle.at() == now && !idle.tells());
+        assert!(idle.at == now && !idle.tells());
         idle.looked(now, false, Some(SOON));
-        assert!((SOON..=SOON + LAST).contains(&(idle.at() - now)) && idle.tells());
+        assert!((SOON..=SOON + LAST).contains(&(idle.at - now)) && idle.tells());
         idle.looked(now, false, None);
-        assert!(idle.at() - now > GLANCE, "nothing to wait for but a glance");
+        assert!(idle.at - now > GLANCE, "nothing to wait for but a glance");
         idle.looked(now, false, Some(Duration::MAX));
-        assert!(idle.at() - now <= LONGEST);
+        assert!(idle.at - now <= LONGEST);
         idle.freed(now);
-        assert!(idle.at() > now, "it knows that nothing is due");
+        assert!(idle.at > now, "it knows that nothing is due");
         idle.took_all(now);
         idle.freed(now);
-        assert!(idle.at() == now && !idle.tells());
+        assert!(idle.at == now && !idle.tells());
     }
 
     #[test]
@@ -193,12 +186,12 @@ mod tests {
         let mut idle = Idle::new(now);
         idle.looked(now, false, None);
         idle.heard(now);
-        assert!(idle.at() - now <= LAST && idle.tells());
+        assert!(idle.at - now <= LAST && idle.tells());
         idle.quiet(now, Some(SOON));
-        assert!((SOON..=SOON + LAST).contains(&(idle.at() - now)));
+        assert!((SOON..=SOON + LAST).contains(&(idle.at - now)));
         // News after that counts again.
         idle.heard(now);
-        assert!(idle.at() - now <= LAST);
+        assert!(idle.at - now <= LAST);
     }
 
     #[test]
@@ -213,14 +206,14 @@ mod tests {
         for _ in 0..2 {
             one.heard(now);
             other.heard(now);
-            assert!(one.at() - now <= FIRST && (OTHERS..=LAST).contains(&(other.at() - now)));
+            assert!(one.at - now <= FIRST && (OTHERS..=LAST).contains(&(other.at - now)));
             other.quiet(now, Some(SOON));
             one.looked(now, true, Some(SOON));
-            assert!(one.at() < other.at());
+            assert!(one.at < other.at);
         }
         one.quiet(now, None);
         one.heard(now);
-        assert!(one.at() - now >= OTHERS, "somebody else has looked since");
+        assert!(one.at - now >= OTHERS, "somebody else has looked since");
     }
 
     #[test]
@@ -230,11 +223,11 @@ mod tests {
         idle.looked(now, false, None);
         idle.heard_while_looking(now);
         idle.quiet(now, None);
-        assert!(idle.at() - now <= LAST);
+        assert!(idle.at - now <= LAST);
         // Once.
         idle.looked(now, false, None);
         idle.quiet(now, Some(SOON));
-        assert!(idle.at() - now >= SOON);
+        assert!(idle.at - now >= SOON);
     }
 
     #[test]
@@ -243,24 +236,24 @@ mod tests {
         let mut idle = Idle::new(now);
         idle.looked(now, false, None);
         idle.quiet(now, Some(Duration::MAX));
-        assert!(idle.at() - now > GLANCE);
+        assert!(idle.at - now > GLANCE);
         idle.glanced(now, Some(SOON));
-        assert!((SOON..=SOON + LAST).contains(&(idle.at() - now)) && idle.tells());
+        assert!((SOON..=SOON + LAST).contains(&(idle.at - now)) && idle.tells());
         // Something is due: then it looks, whatever others say.
         idle.glanced(now, Some(Duration::ZERO));
-        assert!(idle.at() - now <= LAST);
+        assert!(idle.at - now <= LAST);
         idle.quiet(now, None);
-        assert!(idle.at() - now <= LAST);
+        assert!(idle.at - now <= LAST);
         idle.looked(now, true, None);
         idle.quiet(now, Some(SOON));
-        assert!(idle.at() - now >= SOON, "once");
+        assert!(idle.at - now >= SOON, "once");
         // What it is about to look into is not put off, and without a free place there is nothing to look for.
         idle.heard_while_looking(now);
         idle.glanced(now, None);
-        assert!(idle.at() - now <= LAST);
+        assert!(idle.at - now <= LAST);
         idle.took_all(now);
         idle.glanced(now, Some(Duration::ZERO));
-        assert!(idle.at() - now > GLANCE);
+        assert!(idle.at - now > GLANCE);
     }
 
     #[test]
@@ -277,12 +270,12 @@ mod tests {
         let waits: Vec<Duration> = (0..10)
             .map(|_| {
                 idle.looked(now, false, Some(Duration::ZERO));
-                idle.at() - now
+                idle.at - now
             })
             .collect();
         assert!(waits[0] <= PAUSE.0 + LAST && waits[9] >= PAUSE.1, "{waits:?}");
         idle.looked(now, false, Some(SOON));
-        assert_eq!(idle.pause(), PAUSE.0);
+        assert_eq!(idle.pause, PAUSE.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
-use super::event::Event;
+use super::event::{Event, JobEvent};
 use super::{Source, WorkerId};
 use locktop_base::text::one_line_prefix;
 
@@ -25,7 +25,7 @@ pub enum Format {
 pub fn line(format: Format, at: DateTime<Utc>, worker: &WorkerId, event: &Event) -> String {
     let said = event.to_string();
     let message = one_line_prefix(&said, LONGEST);
-    let (time, level) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), event.level().name());
+    let (time, level): (_, &str) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), event.level().into());
     match format {
         Format::Text => format!("{time} {level:<5} worker {worker}: {message}"),
         Format::Json => {
@@ -39,7 +39,7 @@ pub fn line(format: Format, at: DateTime<Utc>, worker: &WorkerId, event: &Event)
                 job: event.job().map(Job::of),
                 seconds: event.took().map(|took| took.as_secs_f64()),
                 again: match event {
-                    Event::Failed { again, .. } => Some(*again),
+                    Event::Job(_, JobEvent::Failed { again, .. }) => Some(*again),
                     _ => None,
                 },
                 rows: match event {
@@ -132,18 +132,14 @@ mod tests {
 
     #[test]
     fn a_line_says_when_how_bad_who_and_what() {
-        let began = Event::Began { job: job(Source::Tasks) };
+        let began = Event::Job(job(Source::Tasks), JobEvent::Began);
         assert_eq!(
             said(Format::Text, &began),
             "2025-11-24T16:00:00.123Z INFO  worker w1: started \"night\" (execution 42): task 3, type sql, attempt 2 of 3"
         );
         let took = Duration::from_millis(1500);
-        let failed = Event::Failed {
-            job: job(Source::Queue),
-            took,
-            again: false,
-            reason: "no\u{1b}[2J\nmore".to_owned(),
-        };
+        let reason = "no\u{1b}[2J\nmore".to_owned();
+        let failed = Event::Job(job(Source::Queue), JobEvent::Failed { took, again: false, reason });
         assert_eq!(failed.level(), Level::Error);
         let text = said(Format::Text, &failed);
         assert!(text.starts_with(
@@ -156,7 +152,8 @@ mod tests {
     fn a_program_reads_the_same() {
         let took = Duration::from_millis(250);
         let reason = "no\u{1b}[2J\u{202e}\nmore".to_owned();
-        let line = said(Format::Json, &Event::Failed { job: job(Source::Tasks), took, again: true, reason });
+        let failed = Event::Job(job(Source::Tasks), JobEvent::Failed { took, again: true, reason });
+        let line = said(Format::Json, &failed);
         assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
         let mut found: Value = serde_json::from_str(&line).unwrap();
         let error = found.as_object_mut().unwrap().remove("error").unwrap();

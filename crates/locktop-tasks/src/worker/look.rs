@@ -33,7 +33,7 @@ impl<W: Work> Connected<'_, W> {
         }
         let what = what(source);
         match self.pollers.of(source) {
-            Some(poller) if poller.idle.at() <= clock::monotonic() => {}
+            Some(poller) if poller.idle.at <= clock::monotonic() => {}
             _ => return Ok(()),
         }
         match self.fetch(source).await {
@@ -59,7 +59,7 @@ impl<W: Work> Connected<'_, W> {
         let mut heard = self.session.news_so_far();
         let told = heard.iter().any(|news| matches!(news, News::Quiet(of, _) if *of == source));
         let Some(Poller { idle, .. }) = self.pollers.of(source) else { return Ok(()) };
-        let (tells, pause) = (idle.tells() && !told, idle.pause());
+        let (tells, pause) = (idle.tells() && !told, idle.pause);
         if took >= free {
             idle.took_all(clock::monotonic());
             // There may be more, for others; if not they can be told.

@@ -40,7 +40,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 pub use crate::work_session::{Job, Source, Types, WorkerId};
-pub use event::{Event, Level, Name, Report};
+pub use event::{Event, JobEvent, Level, Name, Report};
 pub use log::{Format, line};
 pub use stop::{Stop, StopReason, gate};
 pub use work::{Work, WorkError};

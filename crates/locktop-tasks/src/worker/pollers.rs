@@ -50,7 +50,7 @@ impl Pollers {
     /// Where to look next, and when.
     pub(super) fn next(&self) -> Option<(Source, Instant)> {
         let now = clock::monotonic();
-        let times = self.all.iter().map(|poller| (poller.source, poller.idle.at().max(now)));
+        let times = self.all.iter().map(|poller| (poller.source, poller.idle.at.max(now)));
         times.min_by_key(|(source, at)| (*at, self.served == Some(*source)))
     }
 

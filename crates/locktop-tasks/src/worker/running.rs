@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinError, JoinSet};
 
-use super::event::{Event, Name, Report};
+use super::event::{JobEvent, Report};
 use super::stop::{Hold, Stop, StopReason, StopSender, gate};
 use super::work::{Work, WorkError};
 use crate::work_session::{Job, Ours, Source};
@@ -72,7 +72,7 @@ impl<W: Work> RunningJobs<W> {
     /// Begins the work on a job that `hold` has.
     pub(super) fn start(&mut self, job: Job, hold: &Hold) {
         let (teller, stop) = Stop::new(hold);
-        self.report.tell(&Event::Began { job: Name::from(&job) });
+        self.report.tell_of(&job, JobEvent::Began);
         let (work, own) = (Arc::clone(&self.work), job.clone());
         let task = self.set.spawn(async move {
             let over = async {
@@ -126,7 +126,7 @@ impl<W: Work> RunningJobs<W> {
     fn tell(&self, running: &Running, reason: StopReason) {
         if running.teller.tell(reason.clone()) {
             let took = running.began.elapsed();
-            self.report.tell(&Event::Stopped { job: Name::from(&running.job), took, reason });
+            self.report.tell_of(&running.job, JobEvent::Stopped { took, reason });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Writing down how work ended.
 
 use super::connected::{Connected, RETRY};
-use super::event::{Event, Name};
+use super::event::JobEvent;
 use super::running::Done;
 use super::stop::StopReason;
 use super::unwritten::Settle;
@@ -40,7 +40,7 @@ impl<W: Work> Connected<'_, W> {
     async fn settle(&mut self, job: Job, settle: Settle) -> Result<(), SessionError> {
         if let Err(error) = self.write(&job, &settle).await {
             let SessionError::Refused { message: reason, .. } = error else { return Err(error) };
-            self.options.report.tell(&Event::NotWritten { job: Name::from(&job), reason });
+            self.options.report.tell_of(&job, JobEvent::NotWritten(reason));
             self.unwritten.retry_at(clock::monotonic() + RETRY);
             self.unwritten.ends.push((job, settle));
         }
@@ -74,8 +74,7 @@ impl<W: Work> Connected<'_, W> {
         };
         if let Err(SessionError::Lost(reason)) = &written {
             self.summary.not_counted += 1;
-            let (job, reason) = (Name::from(job), reason.clone());
-            self.options.report.tell(&Event::NotKnown { job, reason });
+            self.options.report.tell_of(job, JobEvent::NotKnown(reason.clone()));
         }
         let counted = written?;
         self.untidy |= !counted;
@@ -86,25 +85,21 @@ impl<W: Work> Connected<'_, W> {
             Settle::GiveBack => &mut self.summary.given_back,
         };
         *count += 1;
-        self.options.report.tell(&written_down(job, settle, counted));
+        self.options.report.tell_of(job, written_down(job, settle, counted));
         Ok(())
     }
 }
 
 /// What to tell of an end that the server has answered.
-fn written_down(of: &Job, settle: &Settle, counted: bool) -> Event {
-    let job = Name::from(of);
+fn written_down(job: &Job, settle: &Settle, counted: bool) -> JobEvent {
     match settle {
-        _ if !counted => Event::NotCounted { job },
-        Settle::GiveBack => Event::GivenBack { job },
-        Settle::Finish(Finish::Completed, took) => Event::Completed { job, took: *took },
-        Settle::Finish(Finish::Failed(reason), took) => {
-            let again = of.attempt < of.max_attempts;
-            Event::Failed { job, took: *took, again, reason: reason.clone() }
-        }
-        Settle::Finish(Finish::Refused(reason), took) => {
-            let again = of.source == Source::Tasks && of.attempt < of.max_attempts;
-            Event::Failed { job, took: *took, again, reason: reason.clone() }
+        _ if !counted => JobEvent::NotCounted,
+        Settle::GiveBack => JobEvent::GivenBack,
+        Settle::Finish(Finish::Completed, took) => JobEvent::Completed(*took),
+        Settle::Finish(finish @ (Finish::Failed(reason) | Finish::Refused(reason)), took) => {
+            let is_set_aside = job.source == Source::Queue && matches!(finish, Finish::Refused(_));
+            let again = !is_set_aside && job.attempt < job.max_attempts;
+            JobEvent::Failed { took: *took, again, reason: reason.clone() }
         }
     }
 }

@@ -17,26 +17,17 @@ use tokio::sync::watch;
 use locktop_base::clock;
 
 /// Why work that has begun has to stop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StopReason {
     /// The connection that holds its lock has ended: others may have the task by now. With what is known of the cause.
+    #[error("the connection that held its lock has ended: {0}")]
     ConnectionLost(String),
     /// A heartbeat found that the execution is not ours any more.
+    #[error("a heartbeat found that it is not ours any more")]
     NotOurs,
     /// The worker is shut down, and its grace is over. The task is given back.
+    #[error("the worker is shut down")]
     ShutDown,
-}
-
-impl std::fmt::Display for StopReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::ConnectionLost(reason) => {
-                write!(f, "the connection that held its lock has ended: {reason}")
-            }
-            Self::NotOurs => f.write_str("a heartbeat found that it is not ours any more"),
-            Self::ShutDown => f.write_str("the worker is shut down"),
-        }
-    }
 }
 
 /// When a session last knew that it held its locks.
@@ -142,9 +133,6 @@ impl Stop {
     }
 
     /// Returns as soon as the work may go on, at once in most cases.
-    ///
-    /// # Errors
-    /// With the reason, when it has to stop.
     pub async fn confirmed(&self) -> Result<(), StopReason> {
         let mut confirmed = self.confirmed.clone();
         loop {

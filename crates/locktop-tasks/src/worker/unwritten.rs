@@ -16,7 +16,8 @@ pub(super) enum Settle {
 #[derive(Debug)]
 pub(super) struct Unwritten {
     pub(super) ends: Vec<(Job, Settle)>,
-    at: Instant,
+    /// When they are tried again.
+    pub(super) at: Instant,
 }
 
 impl Unwritten {
@@ -31,11 +32,6 @@ impl Unwritten {
     /// It is tried again at that time.
     pub(super) fn retry_at(&mut self, at: Instant) {
         self.at = at;
-    }
-
-    /// When the ends are tried again.
-    pub(super) fn at(&self) -> Instant {
-        self.at
     }
 
     pub(super) fn has(&self, source: Source) -> bool {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::connected::{Connected, RETRY, Stage};
-use super::event::{Event, Name};
+use super::event::{Event, JobEvent};
 use super::running::{Done, RunningJobs};
 use super::stop::StopReason;
 use super::work::Work;
@@ -41,7 +41,7 @@ pub(super) async fn work<W: Work>(
     for job in connected.unwritten.jobs() {
         connected.summary.not_counted += 1;
         let reason = "the session ended before the server took it".to_owned();
-        options.report.tell(&Event::NotWritten { job: Name::from(job), reason });
+        options.report.tell_of(job, JobEvent::NotWritten(reason));
     }
     match outcome {
         Ok(()) => {
@@ -125,7 +125,7 @@ impl<W: Work> Connected<'_, W> {
             () = quits(quit), if works => Next::Quit,
             () = at(Some(self.heartbeat_at)), if running || unwritten => Next::Heartbeat,
             done = self.running_jobs.next() => Next::Done(Box::new(done)),
-            () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
+            () = at(Some(self.unwritten.at)), if unwritten => Next::Retry,
             () = at(stop_at) => Next::Stop,
             () = at(self.observe_at), if works => Next::Observe,
             () = at(Some(self.glance_at)), if takes => Next::Glance,

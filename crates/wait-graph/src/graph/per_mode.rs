@@ -6,21 +6,11 @@ use crate::lock::{LockMode, LockModes};
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PerMode<T>([T; 9]);
 
-impl<T: Copy> PerMode<T> {
+impl<T: Copy + Default> PerMode<T> {
     /// The value of `mode`.
     pub(super) fn get(&self, mode: LockMode) -> T {
-        let [one, two, three, four, five, six, seven, eight, nine] = &self.0;
-        *match mode {
-            LockMode::AccessShare => one,
-            LockMode::RowShare => two,
-            LockMode::RowExclusive => three,
-            LockMode::ShareUpdateExclusive => four,
-            LockMode::Share => five,
-            LockMode::ShareRowExclusive => six,
-            LockMode::Exclusive => seven,
-            LockMode::AccessExclusive => eight,
-            LockMode::SIRead => nine,
-        }
+        // The modes count from 1.
+        self.0.get(mode as usize - 1).copied().unwrap_or_default()
     }
 
     /// The place of `mode`.

@@ -22,7 +22,7 @@ pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8
     // From now on, so that an early Ctrl-C ends nothing half made.
     let interrupted = interruption()?;
     let mut demo = locktop_lab::run(options).await?;
-    let played = match demo.contests_mut() {
+    let played = match &mut demo.contests {
         Some(contests) => Box::pin(run_to_end(contests, arguments, interrupted)).await,
         None => Err(Failure::Other("there are no tasks to play".to_owned())),
     };

@@ -44,23 +44,23 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     }
     let (hint, question) = (hint(&options), options.question.clone());
     let demo = locktop_lab::run(options).await?;
-    if let Some(contests) = demo.contests().filter(|_| demo.server().is_none()) {
+    if let Some(contests) = demo.contests.as_ref().filter(|_| demo.server.is_none()) {
         for table in TABLES {
             settings.tables.insert(table, format!("{}.{table}", contests.schema().as_str()));
         }
     }
-    let redis = demo.contests().map(RunningContests::redis).unwrap_or_default();
+    let redis = demo.contests.as_ref().map(RunningContests::redis).unwrap_or_default();
     for set in redis {
         // A launcher's URLs are none that could be wrong, and no two servers have one.
         let _ = settings.redis.sets.add(set.iter().filter_map(|url| RedisUrl::parse(url).ok()).collect());
     }
-    let mut info = demo.conninfo().clone().with_application_name("locktop");
-    if let Some(grace) = grace.filter(|_| demo.server().is_none()) {
+    let mut info = demo.info.clone().with_application_name("locktop");
+    if let Some(grace) = grace.filter(|_| demo.server.is_none()) {
         // What the workers count with is what is shown and what R counts with. A server of our own has it as a setting.
         info = info.with_setting("locktop.orphan_grace", &format!("{grace} s"));
     }
-    let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
-    let word = demo.server().is_none().then(|| "demo".to_owned());
+    let target = if demo.server.is_some() { "demo".to_owned() } else { info.describe() };
+    let word = demo.server.is_none().then(|| "demo".to_owned());
     let note = dashboard::Note { word, hint, question };
     let shown = Box::pin(dashboard::show(&settings, info, target, Some(note))).await;
     let stopped = demo.stop().await;

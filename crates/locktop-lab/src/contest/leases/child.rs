@@ -22,9 +22,6 @@ const STEP: Duration = Duration::from_millis(60);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Competes for leases 1 to `leases`, until it is dropped.
-///
-/// # Errors
-/// When its configuration is not understood.
 pub(crate) async fn run(config: &WorkerConfig, leases: i32, term: u64, seed: u64) -> Result<(), String> {
     let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let mut node = Node {

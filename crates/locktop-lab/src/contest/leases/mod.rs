@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Error};
 
 use super::faults::FaultPlan;
 use super::runner::Runner;
-use super::tally::{ContestOutcome, Tally, count, numbers};
+use super::tally::{ContestOutcome, Tally, count, numbers, tally};
 use super::{Contest, Environment, RunningContest};
 use crate::OpenQuestion;
 use crate::scenario::SCHEMA;
@@ -20,26 +20,11 @@ use crate::workers::{TasksError, WorkerRole};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-pub(super) const KEYS: [&str; 18] = [
-    "workers",
-    "leases",
-    "acquired",
-    "renewed",
-    "released",
-    "lost",
-    "taken_over",
-    "overlaps",
-    "tokens_back",
-    "writes",
-    "stale_writes_refused",
-    "stale_writes_accepted",
-    "stale_releases_refused",
-    "kills",
-    "stops",
-    "overslept",
-    "processes",
-    "lost_workers",
-];
+tally! {
+    workers leases acquired renewed released lost taken_over overlaps tokens_back writes
+    stale_writes_refused stale_writes_accepted stale_releases_refused kills stops overslept processes
+    lost_workers
+}
 
 const WORKERS: usize = 6;
 const LEASES: i32 = 4;
@@ -136,34 +121,27 @@ impl Leases {
             "SELECT count(*) FILTER (WHERE tried = 'write' AND refused), count(*) FILTER (WHERE tried = 'release' AND refused), count(*)
                FROM {SCHEMA}.lease_losses"
         );
-        let [acquired, renewed, released, taken_over, overlaps, back] = numbers(client, &terms).await?;
-        let [written, stale] = numbers(client, &writes).await?;
-        let [refused, late, lost] = numbers(client, &losses).await?;
+        let leases = u64::from(LEASES.unsigned_abs());
+        let mut found = Numbers { workers: count(WORKERS), leases, ..Numbers::default() };
+        [
+            found.acquired,
+            found.renewed,
+            found.released,
+            found.taken_over,
+            found.overlaps,
+            found.tokens_back,
+        ] = numbers(client, &terms).await?;
+        [found.writes, found.stale_writes_accepted] = numbers(client, &writes).await?;
+        [found.stale_writes_refused, found.stale_releases_refused, found.lost] =
+            numbers(client, &losses).await?;
         let record = self.runner.record();
-        let (processes, lost_workers) = self.runner.processes();
-        let numbers = [
-            count(WORKERS),
-            u64::from(LEASES.unsigned_abs()),
-            acquired,
-            renewed,
-            released,
-            lost,
-            taken_over,
-            overlaps,
-            back,
-            written,
-            refused,
-            stale,
-            late,
-            record.kills,
-            count(record.pauses.len()),
-            record.overslept,
-            processes,
-            lost_workers,
-        ];
+        (found.kills, found.stops, found.overslept) =
+            (record.kills, count(record.pauses.len()), record.overslept);
+        (found.processes, found.lost_workers) = self.runner.processes();
+        let refused = found.stale_writes_refused + found.stale_releases_refused;
+        let silent = found.overslept > 0 && refused == 0;
         let first_error = self.runner.first_error();
-        let silent = record.overslept > 0 && refused + late == 0;
-        Ok(ContestOutcome::new(Tally::new(Contest::Leases.as_str(), &KEYS, numbers))
+        Ok(ContestOutcome::new(found.tally(Contest::Leases.as_str()))
             .zero(&[
                 ("overlaps", "new holders before the one before had ended"),
                 ("tokens_back", "tokens that were not above all before them"),
@@ -171,7 +149,7 @@ impl Leases {
             ])
             .must_not(silent, "who woke too late was not refused once")
             .some("acquired", "no lease was had", first_error.as_deref())
-            .must_not(lost_workers > 0, first_error.unwrap_or_default()))
+            .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))
     }
 }
 

@@ -20,9 +20,6 @@ const TICK: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Works until it is told to end.
-///
-/// # Errors
-/// When its configuration is not understood, or nothing can be witnessed any more.
 pub(crate) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> Result<(), String> {
     let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let info = info.with_application_name(&format!("{} witness", config.worker));

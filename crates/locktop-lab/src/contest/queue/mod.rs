@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Error};
 
 use super::faults::{Fault, FaultPlan};
 use super::runner::Runner;
-use super::tally::{ContestOutcome, Tally, count, numbers};
+use super::tally::{ContestOutcome, Tally, count, numbers, tally};
 use super::{Contest, Environment, RunningContest};
 use crate::scenario::SCHEMA;
 use crate::workers::{TasksError, WorkerRole};
@@ -24,27 +24,10 @@ use locktop_base::clock;
 use locktop_locks::work_queue::WorkQueue;
 use pg_connect::connect::connect;
 
-pub(super) const KEYS: [&str; 19] = [
-    "workers",
-    "added",
-    "pending",
-    "processing",
-    "completed",
-    "failed",
-    "runs",
-    "overlapping_runs",
-    "done_again",
-    "requeued",
-    "gave_up",
-    "finishes",
-    "finished_twice",
-    "finished_undone",
-    "lost_items",
-    "stranded_items",
-    "kills",
-    "processes",
-    "lost_workers",
-];
+tally! {
+    workers added pending processing completed failed runs overlapping_runs done_again requeued gave_up
+    finishes finished_twice finished_undone lost_items stranded_items kills processes lost_workers
+}
 
 const WORKERS: usize = 6;
 /// Longest until the sessions of those that are gone are gone, too, and were for the grace.
@@ -141,36 +124,22 @@ impl Queue {
             "SELECT count(*) FILTER (WHERE action = 'requeued'), count(*) FILTER (WHERE action = 'gave_up')
                FROM {schema}.locktop_audit WHERE worker_id LIKE 'consumer-%'"
         );
+        let mut found = Numbers { workers: count(WORKERS), added, ..Numbers::default() };
         let [rows, pending, processing, completed, failed, twice, finishes, undone] =
             numbers(client, &states).await?;
-        let [runs, overlaps, again] = numbers(client, &runs).await?;
-        let [requeued, gave_up] = numbers(client, &audit).await?;
-        let (processes, lost_workers) = self.runner.processes();
-        let numbers = [
-            count(WORKERS),
-            added,
-            pending,
-            processing,
-            completed,
-            failed,
-            runs,
-            overlaps,
-            // Whoever is killed between the end of the work and its finish has done it all the same.
-            again,
-            requeued,
-            gave_up,
-            finishes,
-            twice,
-            undone,
-            // What was forgotten on purpose is not lost: see the producer.
-            if self.environment.headless { added.saturating_sub(rows) } else { 0 },
-            if self.over { processing } else { 0 },
-            self.runner.record().kills,
-            processes,
-            lost_workers,
-        ];
+        (found.pending, found.processing, found.completed, found.failed) =
+            (pending, processing, completed, failed);
+        (found.finishes, found.finished_twice, found.finished_undone) = (finishes, twice, undone);
+        // Whoever is killed between the end of the work and its finish has done it all the same.
+        [found.runs, found.overlapping_runs, found.done_again] = numbers(client, &runs).await?;
+        [found.requeued, found.gave_up] = numbers(client, &audit).await?;
+        // What was forgotten on purpose is not lost: see the producer.
+        found.lost_items = if self.environment.headless { added.saturating_sub(rows) } else { 0 };
+        found.stranded_items = if self.over { processing } else { 0 };
+        found.kills = self.runner.record().kills;
+        (found.processes, found.lost_workers) = self.runner.processes();
         let first_error = self.runner.first_error();
-        Ok(ContestOutcome::new(Tally::new(Contest::Queue.as_str(), &KEYS, numbers))
+        Ok(ContestOutcome::new(found.tally(Contest::Queue.as_str()))
             .zero(&[
                 ("overlapping_runs", "runs of an item that another run of it met"),
                 ("finished_twice", "items that were completed more than once"),
@@ -179,7 +148,7 @@ impl Queue {
                 ("stranded_items", "items that nobody works on and nobody can have"),
             ])
             .some("finishes", "no item was completed", first_error.as_deref())
-            .must_not(lost_workers > 0, first_error.unwrap_or_default()))
+            .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))
     }
 }
 

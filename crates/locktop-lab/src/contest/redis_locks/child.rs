@@ -25,9 +25,6 @@ const DUE: u64 = 900;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Works until it is dropped. The first of the servers stands alone.
-///
-/// # Errors
-/// When its configuration is not understood.
 pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed: u64) -> Result<(), String> {
     let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let info = info.with_application_name(&config.worker);

@@ -13,33 +13,16 @@ use tokio_postgres::{Client, Error};
 
 use super::faults::FaultPlan;
 use super::runner::Runner;
-use super::tally::{ContestOutcome, Tally, count, numbers};
+use super::tally::{ContestOutcome, Tally, count, numbers, tally};
 use super::{Contest, Environment, RunningContest};
 use crate::scenario::SCHEMA;
 use crate::workers::{TasksError, WorkerRole};
 use servers::Servers;
 
-pub(super) const KEYS: [&str; 19] = [
-    "workers",
-    "servers",
-    "acquired",
-    "taken",
-    "no_quorum",
-    "lost",
-    "overlaps",
-    "submissions",
-    "double_submissions",
-    "resource_uses",
-    "task_runs",
-    "double_task_runs",
-    "server_kills",
-    "server_freezes",
-    "kills",
-    "stops",
-    "overslept",
-    "processes",
-    "lost_workers",
-];
+tally! {
+    workers servers acquired taken no_quorum lost overlaps submissions double_submissions resource_uses
+    task_runs double_task_runs server_kills server_freezes kills stops overslept processes lost_workers
+}
 
 const WORKERS: usize = 6;
 /// Terms in milliseconds.
@@ -81,7 +64,7 @@ impl RedisContest {
             ..FaultPlan::default()
         };
         let term = if environment.headless { TERM } else { SHOWN_TERM };
-        let role = WorkerRole::Redis { urls: servers.urls().to_vec(), term, seed: environment.seed };
+        let role = WorkerRole::Redis { urls: servers.urls.clone(), term, seed: environment.seed };
         let runner = Runner::begin(environment, "client", role, WORKERS, faults)?;
         Ok(Self { runner, servers })
     }
@@ -101,43 +84,28 @@ impl RedisContest {
             "SELECT coalesce(sum(times) FILTER (WHERE reason = 'taken'), 0)::bigint,
                     coalesce(sum(times) FILTER (WHERE reason <> 'taken'), 0)::bigint FROM {SCHEMA}.redis_refusals"
         );
-        let [acquired, lost, resource_uses, overlaps] = numbers(client, &holds).await?;
-        let [submissions, double_submissions] = numbers(client, &twice("redis_submissions", "form")).await?;
-        let [task_runs, double_task_runs] = numbers(client, &twice("redis_task_runs", "task")).await?;
-        let [taken, no_quorum] = numbers(client, &refusals).await?;
+        let servers = count(self.servers.urls.len());
+        let mut found = Numbers { workers: count(WORKERS), servers, ..Numbers::default() };
+        [found.acquired, found.lost, found.resource_uses, found.overlaps] = numbers(client, &holds).await?;
+        [found.submissions, found.double_submissions] =
+            numbers(client, &twice("redis_submissions", "form")).await?;
+        [found.task_runs, found.double_task_runs] =
+            numbers(client, &twice("redis_task_runs", "task")).await?;
+        [found.taken, found.no_quorum] = numbers(client, &refusals).await?;
+        (found.server_kills, found.server_freezes) = self.servers.counts();
         let record = self.runner.record();
-        let (processes, lost_workers) = self.runner.processes();
-        let (server_kills, server_freezes) = self.servers.counts();
-        let numbers = [
-            count(WORKERS),
-            count(self.servers.urls().len()),
-            acquired,
-            taken,
-            no_quorum,
-            lost,
-            overlaps,
-            submissions,
-            double_submissions,
-            resource_uses,
-            task_runs,
-            double_task_runs,
-            server_kills,
-            server_freezes,
-            record.kills,
-            count(record.pauses.len()),
-            record.overslept,
-            processes,
-            lost_workers,
-        ];
+        (found.kills, found.stops, found.overslept) =
+            (record.kills, count(record.pauses.len()), record.overslept);
+        (found.processes, found.lost_workers) = self.runner.processes();
         let first_error = self.runner.first_error();
-        Ok(ContestOutcome::new(Tally::new(Contest::Redis.as_str(), &KEYS, numbers))
+        Ok(ContestOutcome::new(found.tally(Contest::Redis.as_str()))
             .zero(&[
                 ("overlaps", "locks held by two at one moment"),
                 ("double_submissions", "forms submitted once more"),
                 ("double_task_runs", "tasks run once more"),
             ])
             .some("acquired", "no lock was had", first_error.as_deref())
-            .must_not(lost_workers > 0, first_error.unwrap_or_default()))
+            .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))
     }
 }
 

@@ -19,7 +19,8 @@ const SALT: u64 = 0x7265_6469_7321;
 /// The servers, and the faults injected into them. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Servers {
-    urls: Vec<String>,
+    /// Where they are; the first one stands alone.
+    pub(super) urls: Vec<String>,
     quit: watch::Sender<bool>,
     faults: JoinHandle<Vec<RedisServer>>,
     /// They are kept to the end: whoever looks at the numbers may look at them, too.
@@ -43,11 +44,6 @@ impl Servers {
         let random = Rng::with_seed(environment.seed ^ SALT);
         let faults = tokio::spawn(inject_faults(servers, random, gap, told, Arc::clone(&counts)));
         Ok(Self { urls, quit, faults, left: Vec::new(), counts })
-    }
-
-    /// Where they are; the first one stands alone.
-    pub(super) fn urls(&self) -> &[String] {
-        &self.urls
     }
 
     /// The one, and the five that decide together.

@@ -58,9 +58,6 @@ struct Shared {
 
 impl Traffic {
     /// Starts it.
-    ///
-    /// # Errors
-    /// When the server refuses a session or the tables.
     pub async fn start(scratch: &ScratchSchema, options: TrafficOptions) -> Result<Self, ScenarioError> {
         scratch.run(script::TABLES).await?;
         let mut traffic = Self { scratch: scratch.clone(), shared: Arc::default(), tasks: Vec::new() };
@@ -89,9 +86,6 @@ impl Traffic {
     }
 
     /// Ends the sessions and removes what they made.
-    ///
-    /// # Errors
-    /// When the server is gone or refuses.
     pub async fn stop(mut self) -> Result<(), ScenarioError> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.scratch.end(None).await?;
@@ -130,7 +124,7 @@ impl TrafficSession {
         let mut number = 0_u64;
         while !self.shared.stop.load(Ordering::Relaxed) {
             number += 1;
-            let gid = format!("{}{}_{number}", script::GID, self.session.pid());
+            let gid = format!("{}{}_{number}", script::GID, self.session.pid);
             let failed = self.transaction(&gid).await.is_err();
             // Also what the session holds beyond the transaction; fails when the session was ended.
             if self.session.run("ROLLBACK; SELECT pg_advisory_unlock_all()").await.is_err() {

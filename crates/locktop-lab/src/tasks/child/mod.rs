@@ -19,9 +19,6 @@ use crate::workers::{WorkerConfig, WorkerRole};
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Works until standard input ends.
-///
-/// # Errors
-/// When nobody says what to do, or the server lets it do nothing.
 pub async fn run() -> Result<(), String> {
     let (told, config) = oneshot::channel();
     let (ended, quit) = watch::channel(false);

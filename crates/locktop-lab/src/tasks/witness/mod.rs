@@ -6,7 +6,7 @@ mod interval;
 mod log;
 mod record;
 
-pub(super) use log::{ACCEPTED, REFUSED, WitnessCounts, WitnessLog};
+pub(super) use log::{ACCEPTED, REFUSED, WitnessLog};
 pub(super) use record::{Record, Witness};
 
 use std::time::Duration;

@@ -13,17 +13,17 @@ SELECT i.inhrelid
 SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
   FROM (SELECT coalesce(
                (SELECT pg_catalog.format('table %s.%s belongs to %s', n.nspname, c.relname,
-                                         CASE WHEN $trusts_table THEN $schema_owner ELSE pg_catalog.pg_get_userbyid(c.relowner) END)
+                                         CASE WHEN $trusts(c.relowner) THEN $owner(n.nspowner) ELSE pg_catalog.pg_get_userbyid(c.relowner) END)
                   FROM named
                   JOIN pg_catalog.pg_class AS c ON c.oid = named.oid
                   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-                 WHERE NOT $trusts_table OR (NOT $trusts_schema AND c.relkind <> 'i')
+                 WHERE NOT $trusts(c.relowner) OR (NOT $trusts(n.nspowner) AND c.relkind <> 'i')
                  LIMIT 1),
-               (SELECT pg_catalog.format('type %s of a column of %s.%s belongs to %s', y.typname, n.nspname, c.relname, $type_owner)
+               (SELECT pg_catalog.format('type %s of a column of %s.%s belongs to %s', y.typname, n.nspname, c.relname, $owner(y.typowner))
                   FROM types AS t
                   JOIN pg_catalog.pg_class AS c ON c.oid = t.relation
                   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                   JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
-                 WHERE NOT $trusts_type
+                 WHERE NOT $trusts(y.typowner)
                  LIMIT 1)) AS reason) AS w
  WHERE w.reason IS NOT NULL

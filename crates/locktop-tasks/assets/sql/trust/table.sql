@@ -4,22 +4,22 @@ SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
   FROM (SELECT coalesce(
           (SELECT CASE
                     WHEN c.relkind NOT IN ('r', 'p') THEN c.relname::pg_catalog.text || ' is not a table'
-                    WHEN NOT $trusts_table THEN
+                    WHEN NOT $trusts(c.relowner) THEN
                          pg_catalog.format('table %s.%s belongs to %s', n.nspname, c.relname, pg_catalog.pg_get_userbyid(c.relowner))
-                    WHEN NOT $trusts_schema THEN
-                         pg_catalog.format('schema %s belongs to %s', n.nspname, $schema_owner)
+                    WHEN NOT $trusts(n.nspowner) THEN
+                         pg_catalog.format('schema %s belongs to %s', n.nspname, $owner(n.nspowner))
                     ELSE coalesce(
                          (SELECT pg_catalog.format('%s, a part of %s, is a foreign table or belongs to %s', p.relname, c.relname,
                                                    pg_catalog.pg_get_userbyid(p.relowner))
                             FROM pg_catalog.pg_partition_tree(c.oid) AS pt
                             JOIN pg_catalog.pg_class AS p ON p.oid = pt.relid
-                           WHERE c.relkind = 'p' AND (p.relkind NOT IN ('r', 'p') OR NOT $trusts_part)
+                           WHERE c.relkind = 'p' AND (p.relkind NOT IN ('r', 'p') OR NOT $trusts(p.relowner))
                            LIMIT 1),
                          (SELECT pg_catalog.format('what a trigger on %s.%s runs belongs to %s', n.nspname, c.relname,
                                                    pg_catalog.pg_get_userbyid(u.owner))
                             FROM pg_catalog.pg_trigger AS tg
                            CROSS JOIN LATERAL $runs AS u
-                           WHERE $is_written AND NOT $trusts_runs
+                           WHERE $is_written AND NOT $trusts(u.owner)
                              AND tg.tgrelid IN (SELECT c.oid UNION ALL
                                                 SELECT pt.relid FROM pg_catalog.pg_partition_tree(c.oid) AS pt WHERE c.relkind = 'p')
                            LIMIT 1),

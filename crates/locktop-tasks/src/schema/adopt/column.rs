@@ -14,37 +14,21 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// OIDs of the types that are of this kind (`src/include/catalog/pg_type.dat`).
-    fn types(self) -> &'static [u32] {
+    /// OIDs of the types that are of this kind (`src/include/catalog/pg_type.dat`), what these are called, and
+    /// the one that it is read as.
+    fn types(self) -> (&'static [u32], &'static str, &'static str) {
         match self {
-            Self::Integer => &[20, 21, 23],
-            Self::Text => &[25, 1043],
-            Self::Boolean => &[16],
-            Self::Time => &[1184, 1114],
-            Self::Json => &[3802, 114],
+            Self::Integer => (&[20, 21, 23], "integer or bigint", "int8"),
+            Self::Text => (&[25, 1043], "text or varchar", "text"),
+            Self::Boolean => (&[16], "boolean", "bool"),
+            Self::Time => (&[1184, 1114], "timestamptz or timestamp", "timestamptz"),
+            Self::Json => (&[3802, 114], "jsonb or json", "jsonb"),
         }
     }
 
     /// What a type of this kind is called.
     pub(super) fn shown(self) -> &'static str {
-        match self {
-            Self::Integer => "integer or bigint",
-            Self::Text => "text or varchar",
-            Self::Boolean => "boolean",
-            Self::Time => "timestamptz or timestamp",
-            Self::Json => "jsonb or json",
-        }
-    }
-
-    /// The type that it is read as.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Integer => "int8",
-            Self::Text => "text",
-            Self::Boolean => "bool",
-            Self::Time => "timestamptz",
-            Self::Json => "jsonb",
-        }
+        self.types().1
     }
 }
 
@@ -59,9 +43,15 @@ pub(super) struct Column {
     pub(super) shown: String,
 }
 
+impl Column {
+    fn is(&self, name: &str, kind: Kind) -> bool {
+        self.name == name && kind.types().0.contains(&self.of)
+    }
+}
+
 /// What an expression for a column is: `alias.column::type`, or a null of that type where there is no such column.
 pub(super) fn expression(columns: &[Column], alias: &str, name: &str, kind: Kind) -> String {
-    let kind_name = kind.name();
+    let (_, _, kind_name) = kind.types();
     if has(columns, name, kind) {
         format!("{alias}.{}::pg_catalog.{kind_name}", escape_identifier(name))
     } else {
@@ -71,14 +61,12 @@ pub(super) fn expression(columns: &[Column], alias: &str, name: &str, kind: Kind
 
 /// Whether there is a column of this name and kind.
 pub(super) fn has(columns: &[Column], name: &str, kind: Kind) -> bool {
-    columns.iter().any(|column| column.name == name && kind.types().contains(&column.of))
+    columns.iter().any(|column| column.is(name, kind))
 }
 
 /// The columns that are not read, each with its type.
 pub(super) fn left_out(columns: &[Column], read: &[(&str, Kind)]) -> Vec<String> {
-    let is_read = |column: &Column| {
-        read.iter().any(|(name, kind)| column.name == *name && kind.types().contains(&column.of))
-    };
+    let is_read = |column: &Column| read.iter().any(|(name, kind)| column.is(name, *kind));
     columns
         .iter()
         .filter(|column| !is_read(column))

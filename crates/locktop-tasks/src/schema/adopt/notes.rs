@@ -72,51 +72,36 @@ pub(super) fn tasks(
 }
 
 pub(super) fn executions(verdicts: &[Verdict], copied: &Copied) -> Vec<String> {
-    let mut notes = Vec::new();
-    for verdict in verdicts {
-        let rows = number(verdict.rows);
-        match verdict.name.as_str() {
-            "here" => notes.push(format!("{rows} here since before")),
-            "taskless" => notes.push(format!("{rows} skipped, whose task was not taken")),
-            _ => {}
-        }
-    }
-    if copied.active > 0 {
-        notes.push(format!(
-            "{} running there with a key that nobody holds: failed here",
-            number(copied.active)
-        ));
-    }
-    notes.extend(odd(copied));
-    notes.extend(renumbered(copied));
-    notes
+    let left = ("taskless", "skipped, whose task was not taken");
+    jobs(verdicts, copied, left, "running there with a key that nobody holds: failed here")
 }
 
 pub(super) fn items(verdicts: &[Verdict], copied: &Copied) -> Vec<String> {
+    let left = ("open", "pending, and left there: --enable takes them");
+    jobs(verdicts, copied, left, "processing there with a key that nobody holds: pending here")
+}
+
+/// Of executions and items. `left` is the verdict on those that are not copied, and what is said of them;
+/// `active` of those that were being worked on.
+fn jobs(verdicts: &[Verdict], copied: &Copied, left: (&str, &str), active: &str) -> Vec<String> {
     let mut notes = Vec::new();
     for verdict in verdicts {
         let rows = number(verdict.rows);
         match verdict.name.as_str() {
             "here" => notes.push(format!("{rows} here since before")),
-            "open" => notes.push(format!("{rows} pending, and left there: --enable takes them")),
+            name if name == left.0 => notes.push(format!("{rows} {}", left.1)),
             _ => {}
         }
     }
     if copied.active > 0 {
-        notes.push(format!(
-            "{} processing there with a key that nobody holds: pending here",
-            number(copied.active)
-        ));
+        notes.push(format!("{} {active}", number(copied.active)));
     }
-    notes.extend(odd(copied));
+    if copied.odd > 0 {
+        let odd = number(copied.odd);
+        notes.push(format!("{odd} with another status: failed here, and error_message has the word"));
+    }
     notes.extend(renumbered(copied));
     notes
-}
-
-fn odd(copied: &Copied) -> Option<String> {
-    (copied.odd > 0).then(|| {
-        format!("{} with another status: failed here, and error_message has the word", number(copied.odd))
-    })
 }
 
 fn renumbered(copied: &Copied) -> Option<String> {

@@ -7,7 +7,7 @@ mod payload;
 mod place;
 mod sql;
 
-use super::event::{Event, Name, Report};
+use super::event::{JobEvent, Report};
 use super::stop::Stop;
 use super::work::{Work, WorkError};
 use super::{Job, Source, Types, WorkerId};
@@ -88,7 +88,7 @@ impl Builtin {
 
     fn tell(&self, job: &Job, text: String) {
         if !text.is_empty() {
-            self.report.tell(&Event::Output { job: Name::from(job), text });
+            self.report.tell_of(job, JobEvent::Output(text));
         }
     }
 }
