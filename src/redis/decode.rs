@@ -10,7 +10,7 @@ pub(super) const LONGEST_VALUE: usize = 1024;
 
 /// The type of a key, as `TYPE` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum KeyType {
     /// A string, as a lock by `SET key value NX PX` has.
     Text,
     /// A hash, as a lock of Redisson has.
@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Other(String),
 }
 
-impl Kind {
+impl KeyType {
     /// None for a key that is not there.
     pub(super) fn of(kind: &[u8]) -> Option<Self> {
         match kind {
@@ -40,15 +40,15 @@ pub(super) fn expiry(reply: &Reply) -> Option<Expiry> {
 }
 
 /// The value behind a key, from the second and third answer about it.
-pub(super) fn value(kind: &Kind, [value, length]: [&Reply; 2]) -> Option<LockValue> {
+pub(super) fn value(kind: &KeyType, [value, length]: [&Reply; 2]) -> Option<LockValue> {
     match kind {
-        Kind::Text => {
+        KeyType::Text => {
             let bytes: Bytes = value.as_bytes()?.into();
             let whole = length.as_number()? <= i64::try_from(LONGEST_VALUE).unwrap_or(i64::MAX);
             Some(LockValue::Text { bytes, whole })
         }
-        Kind::Hash => Some(LockValue::Other("hash".into())),
-        Kind::Other(kind) => Some(LockValue::Other(kind.as_str().into())),
+        KeyType::Hash => Some(LockValue::Other("hash".into())),
+        KeyType::Other(kind) => Some(LockValue::Other(kind.as_str().into())),
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_string_that_was_cut_is_marked() {
-        let value = |length| value(&Kind::Text, [&bytes("me"), &Reply::Number(length)]);
+        let value = |length| value(&KeyType::Text, [&bytes("me"), &Reply::Number(length)]);
         assert_eq!(value(2), Some(LockValue::text(b"me")));
         assert_eq!(value(1025), Some(LockValue::Text { bytes: (*b"me").into(), whole: false }));
     }

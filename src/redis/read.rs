@@ -1,6 +1,6 @@
 //! Reading what is stored under some keys: at most a kilobyte of a string, and of a hash only a small one.
 
-use super::decode::{self, Kind};
+use super::decode::{self, KeyType};
 use crate::model::redis_lease::{Bytes, KeyReading};
 use locktop_locks::redis::RedisFault;
 use locktop_locks::redis::{Command, Connection, Reply};
@@ -23,7 +23,7 @@ pub(super) async fn read(connection: &Connection, keys: &[Bytes]) -> Result<Vec<
         let kinds: Vec<_> = keys
             .iter()
             .zip(&types)
-            .filter_map(|(key, kind)| Some((key, Kind::of(kind.as_bytes()?)?)))
+            .filter_map(|(key, kind)| Some((key, KeyType::of(kind.as_bytes()?)?)))
             .collect();
         let questions: Vec<_> = kinds.iter().flat_map(|(key, kind)| questions(key, kind)).collect();
         let mut answers = connection.run_all(&questions).await?.into_iter();
@@ -32,7 +32,7 @@ pub(super) async fn read(connection: &Connection, keys: &[Bytes]) -> Result<Vec<
             let [left, first, second] =
                 [answers.next(), answers.next(), answers.next()].map(|reply| reply.unwrap_or(Reply::Nil));
             let Some(expiry) = decode::expiry(&left) else { continue };
-            if kind == Kind::Hash && is_small(&first, &second) {
+            if kind == KeyType::Hash && is_small(&first, &second) {
                 hashes.push((key, expiry));
             } else if let Some(value) = decode::value(&kind, [&first, &second]) {
                 readings.push(KeyReading { key: Bytes::clone(key), value, expiry });
@@ -49,15 +49,15 @@ pub(super) async fn read(connection: &Connection, keys: &[Bytes]) -> Result<Vec<
 }
 
 /// Three questions about a key, the first for its time left.
-fn questions(key: &Bytes, kind: &Kind) -> [Command; 3] {
+fn questions(key: &Bytes, kind: &KeyType) -> [Command; 3] {
     let ask = |name| Command::new(name).arg(key);
     match kind {
-        Kind::Text => {
+        KeyType::Text => {
             let value = ask("GETRANGE").number(0).number(decode::LONGEST_VALUE as u64 - 1);
             [ask("PTTL"), value, ask("STRLEN")]
         }
-        Kind::Hash => [ask("PTTL"), ask("HLEN"), Command::new("MEMORY").arg("USAGE").arg(key)],
-        Kind::Other(_) => [ask("PTTL"), ask("TYPE"), ask("TYPE")],
+        KeyType::Hash => [ask("PTTL"), ask("HLEN"), Command::new("MEMORY").arg("USAGE").arg(key)],
+        KeyType::Other(_) => [ask("PTTL"), ask("TYPE"), ask("TYPE")],
     }
 }
 

@@ -47,7 +47,7 @@ pub enum PoolerError {
 /// When it is not, and when that cannot be told.
 pub async fn refuse_transaction_mode(first: &Client, info: &ConnInfo) -> Result<(), PoolerError> {
     let second = listen(info).await.map_err(PoolerError::Second)?;
-    let mut seen = Seen::default();
+    let mut seen = Servers::default();
     for _ in 0..TRIES {
         attempt(first, &second.client, &mut seen).await?;
         if seen.is_lent() {
@@ -60,14 +60,14 @@ pub async fn refuse_transaction_mode(first: &Client, info: &ConnInfo) -> Result<
 
 /// Which processes served the two.
 #[derive(Debug, Default)]
-struct Seen {
+struct Servers {
     first: BTreeSet<String>,
     second: BTreeSet<String>,
     /// Somebody else was served by who served the first.
     shared: bool,
 }
 
-impl Seen {
+impl Servers {
     /// Whether one of them had more than one.
     fn is_lent(&self) -> bool {
         self.shared || self.first.len() > 1 || self.second.len() > 1
@@ -76,7 +76,7 @@ impl Seen {
 
 /// Asks both. How often is left to chance: a pool of so many connections, taken in turn, would otherwise give each of the two the same one
 /// every time. All in the simple protocol, which leaves nothing behind on a pool's connection.
-async fn attempt(first: &Client, second: &Client, seen: &mut Seen) -> Result<(), PoolerError> {
+async fn attempt(first: &Client, second: &Client, seen: &mut Servers) -> Result<(), PoolerError> {
     let chance = RandomState::new().hash_one(0);
     let mark = format!("locktop {chance:016x}");
     let question = format!(

@@ -13,12 +13,12 @@ use crate::text::count;
 /// The roots of the last look.
 #[derive(Debug, Default)]
 pub(super) struct Roots {
-    roots: FxHashMap<Party, Seen>,
+    roots: FxHashMap<Party, SeenRoot>,
     looks: u64,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct SeenRoot {
     look: u64,
     /// No earlier than this did it begin.
     since: Timestamp,
@@ -60,7 +60,7 @@ fn is_another(before: &Subject, after: &Subject) -> bool {
     matches!((before, after), (Subject::Backend(before), Subject::Backend(after)) if before != after)
 }
 
-fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draft, Seen) {
+fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draft, SeenRoot) {
     let who = change.who(root.party);
     let is_first = change.is_first();
     let at = if is_first { change.now() } else { change.moment(root.longest_wait) };
@@ -88,10 +88,10 @@ fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draf
         subject: Some(subject.clone()),
         ..of(Text::clone(&who), what, at, Kind::RootBegun, severity)
     };
-    (draft, Seen { look, since, most: root.blocked, who, subject })
+    (draft, SeenRoot { look, since, most: root.blocked, who, subject })
 }
 
-fn over(change: &Change<'_>, seen: &Seen) -> Draft {
+fn over(change: &Change<'_>, seen: &SeenRoot) -> Draft {
     let snapshot = change.after.snapshot;
     let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
     let is_gone = matches!(&seen.subject, Subject::Backend(id) if change.is_gone(*id));

@@ -10,7 +10,7 @@ use super::{Learned, Query, Way};
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
-use crate::pg::learn::{self, Answer, LearnError, Place, ROWS};
+use crate::pg::learn::{self, LearnError, QueryNames, ROWS, SoftwareTable};
 use crate::pg::poll::{Limits, OpenError, open_plain, take_back};
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
@@ -24,7 +24,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     /// A table of well-known software in this database.
-    Software(Place),
+    Software(SoftwareTable),
     /// A query of the config, by its number.
     Query(usize),
 }
@@ -76,7 +76,7 @@ impl Learner {
 
     fn origin(&self, source: &Source) -> (Text, bool) {
         match source {
-            Source::Software(Place { software, schema, .. }) => {
+            Source::Software(SoftwareTable { software, schema, .. }) => {
                 (format!("{}, schema {schema}", software.origin()).into(), software.is_small())
             }
             Source::Query(number) => {
@@ -139,7 +139,7 @@ impl Learner {
         !client.is_closed()
     }
 
-    async fn ask_software(&mut self, client: &Client, database: &Text, mut places: Vec<Place>) {
+    async fn ask_software(&mut self, client: &Client, database: &Text, mut places: Vec<SoftwareTable>) {
         // A certain name comes before a guess.
         places.sort_by_key(|place| !place.software.is_small());
         self.known.retain(|known| match &known.source {
@@ -184,9 +184,9 @@ impl Learner {
     }
 
     /// What a source said, in the place of what it said before; where it said nothing that stays.
-    fn take(&mut self, source: Source, database: &Text, what: &str, answer: Result<Answer, LearnError>) {
+    fn take(&mut self, source: Source, database: &Text, what: &str, answer: Result<QueryNames, LearnError>) {
         match answer {
-            Ok(Answer { names, cut }) => {
+            Ok(QueryNames { names, cut }) => {
                 if cut {
                     let rows = crate::text::count(ROWS as u64);
                     self.note(format!("{what}: more than {rows} rows, the rest is not read"));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::find::{found_in, statement};
-use super::found::Found;
+use super::found::FoundInstallation;
 use super::frame::{Filled, zone};
 use crate::model::adapter::{Action, ActionKind, Adapter, Value, Values};
 use crate::model::lock_key::LockKey;
@@ -71,7 +71,7 @@ pub fn act_message(owners: &TrustedOwners, on: ActOn<'_>, rows: &[String]) -> Re
 
 fn message(
     owners: &TrustedOwners,
-    found: &Found,
+    found: &FoundInstallation,
     action: &Action,
     values: &Values,
 ) -> Result<String, ActError> {

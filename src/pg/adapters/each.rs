@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::found::{Found, FoundTable};
+use super::found::{FoundInstallation, FoundTable};
 use crate::model::Text;
 
 /// Queues of a schema that are read, of systems that have a table for each.
@@ -25,8 +25,8 @@ pub(super) fn with_common(places: &mut Places<'_>) {
 
 /// The queues of a schema that are read, in the order of their names, and one more that says so. Those that are refused take none of their
 /// places, and there are no more of them than that.
-pub(super) fn at_most(found: impl Iterator<Item = Found>) -> Vec<Found> {
-    let (mut kept, mut left) = (Vec::new(), Vec::<Found>::new());
+pub(super) fn at_most(found: impl Iterator<Item = FoundInstallation>) -> Vec<FoundInstallation> {
+    let (mut kept, mut left) = (Vec::new(), Vec::<FoundInstallation>::new());
     let mut counts: BTreeMap<(Text, bool), usize> = BTreeMap::new();
     for one in found {
         let count = counts.entry((one.schema.clone(), one.refused.is_none())).or_default();

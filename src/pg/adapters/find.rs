@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::each::{Places, at_most, with_common};
-use super::found::{Found, FoundTable};
+use super::found::{FoundInstallation, FoundTable};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, Need, TableName};
 use crate::pg::decode::value::text;
@@ -31,7 +31,7 @@ pub(super) async fn find(
     owners: &TrustedOwners,
     scope: Scope,
     adapters: &[Arc<Adapter>],
-) -> Result<Vec<Found>, SectionError> {
+) -> Result<Vec<FoundInstallation>, SectionError> {
     if adapters.is_empty() {
         return Ok(Vec::new());
     }
@@ -46,7 +46,10 @@ pub(super) fn statement(owners: &TrustedOwners, adapters: &[Arc<Adapter>]) -> St
 }
 
 /// What its answer tells.
-pub(super) fn found_in(adapters: &[Arc<Adapter>], rows: impl Iterator<Item = impl AsRef<str>>) -> Vec<Found> {
+pub(super) fn found_in(
+    adapters: &[Arc<Adapter>],
+    rows: impl Iterator<Item = impl AsRef<str>>,
+) -> Vec<FoundInstallation> {
     let (mut tables, mut left) = (Vec::<FoundTable>::new(), Vec::<LeftOut>::new());
     for row in rows {
         match serde_json::from_str(row.as_ref()) {
@@ -56,7 +59,7 @@ pub(super) fn found_in(adapters: &[Arc<Adapter>], rows: impl Iterator<Item = imp
     }
     let left_of = |adapter: &Arc<Adapter>| {
         let left = left.iter().find(|left| left.adapter == *adapter.name)?;
-        Some(Found::left_out(adapter, left.left_out))
+        Some(FoundInstallation::left_out(adapter, left.left_out))
     };
     adapters
         .iter()
@@ -97,7 +100,7 @@ fn needs(adapter: &Adapter) -> impl Iterator<Item = &Need> {
 }
 
 /// The installations of one adapter among these tables.
-fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<Found> {
+fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<FoundInstallation> {
     let mut places = Places::new();
     for table in tables {
         if adapter.schema.as_ref().is_some_and(|schema| **schema != *table.schema) {
@@ -118,6 +121,7 @@ fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<Found> {
         adapter.tables.iter().all(|rule| rule.optional || tables.contains_key(&rule.key))
     };
     let whole = places.into_iter().filter(|(_, tables)| is_whole(tables));
-    let found = whole.map(|((schema, prefix), tables)| Found::of(adapter, schema, prefix, &tables));
+    let found =
+        whole.map(|((schema, prefix), tables)| FoundInstallation::of(adapter, schema, prefix, &tables));
     if adapter.has_each() { at_most(found) } else { found.collect() }
 }

@@ -56,7 +56,7 @@ struct FoundColumn {
 
 /// A schema in which the tables of an adapter are.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct FoundInstallation {
     pub(super) adapter: Arc<Adapter>,
     pub(super) schema: Text,
     /// What stands before or behind what the adapter has of the names of its tables.
@@ -67,7 +67,7 @@ pub(super) struct Found {
     pub(super) refused: Option<Text>,
 }
 
-impl Found {
+impl FoundInstallation {
     pub(super) fn of(
         adapter: &Arc<Adapter>,
         schema: &str,

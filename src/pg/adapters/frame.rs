@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-use super::found::Found;
+use super::found::FoundInstallation;
 use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Value, ValueKind};
 use crate::pg::decode::row::CHARACTERS;
 use crate::pg::sql;
@@ -30,7 +30,7 @@ pub(super) struct Framed {
 
 impl Framed {
     /// None where a table is missing that it names. What guards tables has to be prepared where it is sent ([`sql::prepare_guard`]).
-    pub(super) fn new(found: &Found, template: &Template) -> Option<Self> {
+    pub(super) fn new(found: &FoundInstallation, template: &Template) -> Option<Self> {
         let mut tables = Vec::new();
         for key in template.tables() {
             tables.push(found.tables.get(key)?);
@@ -110,7 +110,7 @@ impl Framed {
 }
 
 /// The zone in which times are read that have none, where it is not UTC.
-pub(super) fn zone(found: &Found) -> String {
+pub(super) fn zone(found: &FoundInstallation) -> String {
     let zone = found.adapter.time_zone.as_deref();
     zone.map(|zone| format!("\nSET LOCAL TimeZone = {};", escape_literal(zone))).unwrap_or_default()
 }
@@ -150,7 +150,7 @@ pub(super) struct Filled {
 impl Filled {
     /// `value` gives those of the row that an action is about. None where one of them, or a table, is missing.
     pub(super) fn of(
-        found: &Found,
+        found: &FoundInstallation,
         template: &Template,
         value: impl Fn(Value) -> Option<String>,
     ) -> Option<Self> {
@@ -181,7 +181,11 @@ impl Filled {
     }
 }
 
-fn filled(found: &Found, piece: &Piece, value: impl Fn(Value) -> Option<String>) -> Option<String> {
+fn filled(
+    found: &FoundInstallation,
+    piece: &Piece,
+    value: impl Fn(Value) -> Option<String>,
+) -> Option<String> {
     Some(match piece {
         Piece::Text(text) => text.to_string(),
         Piece::Table(key) => found.tables.get(key)?.named().source(),

@@ -7,7 +7,7 @@ use locktop_tasks::sql::{fill, without_comments};
 use tokio_postgres::Client;
 
 use super::ask::asked;
-use super::found::Found;
+use super::found::FoundInstallation;
 use super::frame::{Filled, statement_name, zone};
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Rehearsal, Value};
@@ -21,7 +21,7 @@ use crate::pg::trust::{MARK, TrustedOwners};
 pub(super) async fn rehearsed(
     client: &Client,
     owners: &TrustedOwners,
-    found: &Found,
+    found: &FoundInstallation,
 ) -> Result<Vec<Rehearsal>, SectionError> {
     let mut all = Vec::new();
     if found.refused.is_some() {
@@ -61,7 +61,7 @@ fn unknown(value: Value) -> &'static str {
 
 fn message(
     owners: &TrustedOwners,
-    found: &Found,
+    found: &FoundInstallation,
     action: &Action,
     (name, statement): (&str, &str),
 ) -> String {

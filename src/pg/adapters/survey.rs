@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use super::ask::{Said, Unread, asked};
 use super::find::find;
-use super::found::Found;
+use super::found::FoundInstallation;
 use super::frame::{Framed, mistyped, statement_name};
 use super::gate::{Sizes, judge};
 use super::rehearse::rehearsed;
@@ -33,7 +33,7 @@ pub(super) struct Surveyed {
     /// Its queries were planned just now.
     pub(super) is_new: bool,
     /// What was found when they were.
-    found: Found,
+    found: FoundInstallation,
     planned_at: Instant,
 }
 
@@ -146,7 +146,7 @@ fn tell_apart(all: &mut [Surveyed]) {
 async fn one(
     client: &Client,
     (scope, wanted): (Scope, Parts),
-    found: Found,
+    found: FoundInstallation,
 ) -> Result<Surveyed, SectionError> {
     let survey = Survey { client, scope, found: &found };
     let (mut version, mut choices, mut readings) = (None, Vec::new(), Vec::new());
@@ -179,7 +179,7 @@ async fn one(
 struct Survey<'a> {
     client: &'a Client,
     scope: Scope,
-    found: &'a Found,
+    found: &'a FoundInstallation,
 }
 
 impl Survey<'_> {

@@ -67,8 +67,8 @@ impl<'a> Backends<'a> {
         let Self { reader, rows, texts, by_pid, encodings, last, .. } = self;
         reader.read(message, COLUMNS, |fields| {
             match row(fields, texts, by_pid, encodings)? {
-                Row::Backend(backend) => rows.push(backend),
-                Row::Last(found) => *last = Some(found),
+                BackendsRow::Backend(backend) => rows.push(backend),
+                BackendsRow::Last(found) => *last = Some(found),
             }
             Ok(())
         })
@@ -103,7 +103,7 @@ fn parts(digests: &str) -> Vec<&str> {
     digests.trim_matches(['{', '}']).split(',').collect()
 }
 
-enum Row {
+enum BackendsRow {
     Backend(Backend),
     Last(Last),
 }
@@ -113,7 +113,7 @@ fn row(
     texts: &mut Texts,
     before: &FxHashMap<i32, &Backend>,
     encodings: &Encodings,
-) -> Result<Row, DecodeError> {
+) -> Result<BackendsRow, DecodeError> {
     let Some(pid) = int4(fields.value()?) else { return last(fields) };
     let backend_start = timestamp(fields.value()?);
     let leader_pid = int4(fields.value()?);
@@ -149,17 +149,17 @@ fn row(
             encodings.of(datid),
         ),
     };
-    Ok(Row::Backend(backend))
+    Ok(BackendsRow::Backend(backend))
 }
 
 #[cold]
-fn last(fields: &mut Fields<'_>) -> Result<Row, DecodeError> {
+fn last(fields: &mut Fields<'_>) -> Result<BackendsRow, DecodeError> {
     let mut values = Vec::with_capacity(COLUMNS - 1);
     for _ in 1..COLUMNS {
         values.push(fields.value()?);
     }
     let words = |at: usize| text(values.get(at).copied().flatten()).unwrap_or_default().into_owned();
-    Ok(Row::Last(Last { poll: words(4), digests: words(COLUMNS - 2) }))
+    Ok(BackendsRow::Last(Last { poll: words(4), digests: words(COLUMNS - 2) }))
 }
 
 /// The query of the poll before where it is the same: queries are the bulk of the text, and most stay.

@@ -68,7 +68,7 @@ impl<'a> Locks<'a> {
         let Self { reader, copy, rows, own, own_reads, awaited, last, .. } = self;
         copy.read(message, COLUMNS, |fields| {
             match row(fields, reader.datid)? {
-                Row::Lock(lock) if lock.tag.locktype() == LockType::VirtualXid => {
+                LocksRow::Lock(lock) if lock.tag.locktype() == LockType::VirtualXid => {
                     *awaited |= !lock.granted;
                     if lock.granted && lock.pid == Some(reader.pid) {
                         *own = Some(lock);
@@ -76,10 +76,12 @@ impl<'a> Locks<'a> {
                         rows.push(lock);
                     }
                 }
-                Row::Lock(lock) if lock.pid == Some(reader.pid) && is_read(&lock) => own_reads.push(lock),
-                Row::Lock(lock) => rows.push(lock),
-                Row::Last(found) => *last = Some(found),
-                Row::Unknown => {}
+                LocksRow::Lock(lock) if lock.pid == Some(reader.pid) && is_read(&lock) => {
+                    own_reads.push(lock)
+                }
+                LocksRow::Lock(lock) => rows.push(lock),
+                LocksRow::Last(found) => *last = Some(found),
+                LocksRow::Unknown => {}
             }
             Ok(())
         })
@@ -164,7 +166,7 @@ struct Last {
     cost: Duration,
 }
 
-enum Row {
+enum LocksRow {
     Lock(Lock),
     Last(Last),
     /// A mode that this version of locktop does not know: no rule says with what it conflicts.
@@ -172,7 +174,7 @@ enum Row {
 }
 
 #[inline]
-fn row(fields: &mut Fields<'_>, datid: u32) -> Result<Row, DecodeError> {
+fn row(fields: &mut Fields<'_>, datid: u32) -> Result<LocksRow, DecodeError> {
     let locktype = fields.value()?;
     let database = oid(fields.value()?);
     let relation = oid(fields.value()?);
@@ -184,7 +186,7 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<Row, DecodeError> {
     let waits = fields.value()?;
     if virtualtransaction.is_none() {
         let cost = Duration::from_micros(classid.unwrap_or_default().into());
-        return Ok(Row::Last(Last { total: relation, cost, ..last(locktype, rare, mode) }));
+        return Ok(LocksRow::Last(Last { total: relation, cost, ..last(locktype, rare, mode) }));
     }
     let locktype = locktype.map_or(LockType::Advisory, LockType::parse);
     let rare = rare.map_or(Rare::default(), Rare::parse);
@@ -202,8 +204,8 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<Row, DecodeError> {
         .with_objid(objid)
         .with_objsubid(objsubid.map(i16::cast_unsigned).or(absent.objsubid.then_some(1)));
     let (granted, wait_start) = (waits.is_none(), timestamp(waits));
-    Ok(mode.map_or(Some(LockMode::Exclusive), LockMode::parse).map_or(Row::Unknown, |mode| {
-        Row::Lock(Lock { tag, mode, granted, pid, virtualtransaction, wait_start })
+    Ok(mode.map_or(Some(LockMode::Exclusive), LockMode::parse).map_or(LocksRow::Unknown, |mode| {
+        LocksRow::Lock(Lock { tag, mode, granted, pid, virtualtransaction, wait_start })
     }))
 }
 

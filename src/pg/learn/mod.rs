@@ -26,7 +26,7 @@ use crate::model::lock_key::LockKey;
 use crate::pg::trust::{TrustedOwners, untrusted};
 
 use rows::Shape;
-pub use software::{Place, Relation, Software};
+pub use software::{Relation, Software, SoftwareTable};
 
 /// Rows of one query that are read; what follows is not.
 pub const ROWS: usize = 10_000;
@@ -72,7 +72,7 @@ fn said(error: &tokio_postgres::Error) -> String {
 
 /// The names that a query brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answer {
+pub struct QueryNames {
     /// Keys and their names, without NULLs and without empty names.
     pub names: Vec<(LockKey, Text)>,
     /// Whether there were more rows than [`ROWS`].
@@ -83,7 +83,7 @@ pub struct Answer {
 ///
 /// # Errors
 /// When the server refuses it, it takes too long, or its rows are not keys and names.
-pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<Answer, LearnError> {
+pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<QueryNames, LearnError> {
     let statement = Statement::new(query);
     let asked = async {
         let shape = statement.shape(client, limits).await?;
@@ -148,7 +148,11 @@ impl<'a> Statement<'a> {
 }
 
 /// Reads a table of well-known software.
-pub async fn ask_software(client: &Client, limits: &Limits, place: &Place) -> Result<Answer, LearnError> {
+pub async fn ask_software(
+    client: &Client,
+    limits: &Limits,
+    place: &SoftwareTable,
+) -> Result<QueryNames, LearnError> {
     let query =
         place.software.query().replace("FROM ONLY ", &format!("FROM ONLY {}.", quoted(&place.schema)));
     let before = match &place.table {
@@ -166,12 +170,13 @@ pub async fn ask_software(client: &Client, limits: &Limits, place: &Place) -> Re
 }
 
 /// The name of the database, and the tables of well-known software in it.
-pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<Place>), LearnError> {
+pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<SoftwareTable>), LearnError> {
     let tables = limits.trusted_owners.filled(sql::LEARN_TABLES, &[]);
     let rows =
         fetch(client, &framed(&["software", "relation", "oid", "schema"], TRUSTED, &tables, limits)).await?;
     let mut database = Text::default();
-    let mut places = vec![Place { software: Software::PgPartman, schema: "pg_catalog".into(), table: None }];
+    let mut places =
+        vec![SoftwareTable { software: Software::PgPartman, schema: "pg_catalog".into(), table: None }];
     for mut row in rows {
         let (Some(name), oid, relation, Some(Some(kind))) =
             (row.pop().flatten(), row.pop().flatten(), row.pop().flatten(), row.pop())
@@ -182,7 +187,7 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
         match (Software::of(&kind), oid.and_then(|oid| oid.parse().ok()), relation) {
             (Some(software), Some(oid), Some(relation)) => {
                 let table = Some(Relation { oid, name: relation.into() });
-                places.push(Place { software, schema: name.into(), table });
+                places.push(SoftwareTable { software, schema: name.into(), table });
             }
             _ => database = name.into(),
         }

@@ -2,7 +2,7 @@
 
 use tokio_postgres::types::Type;
 
-use super::{Answer, LearnError, ROWS, Row};
+use super::{LearnError, QueryNames, ROWS, Row};
 use crate::model::lock_key::LockKey;
 
 /// Characters of a name that are kept.
@@ -74,7 +74,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 }
 
 /// Keys and names in rows whose last column is the name, as hexadecimal digits of its bytes.
-pub(super) fn answer(shape: Shape, mut rows: Vec<Row>) -> Result<Answer, LearnError> {
+pub(super) fn answer(shape: Shape, mut rows: Vec<Row>) -> Result<QueryNames, LearnError> {
     let cut = rows.len() > ROWS;
     rows.truncate(ROWS);
     let mut names = Vec::with_capacity(rows.len());
@@ -90,7 +90,7 @@ pub(super) fn answer(shape: Shape, mut rows: Vec<Row>) -> Result<Answer, LearnEr
             names.push((key, name.into()));
         }
     }
-    Ok(Answer { names, cut })
+    Ok(QueryNames { names, cut })
 }
 
 /// The text in hexadecimal digits, with replacement characters for what is no UTF-8.

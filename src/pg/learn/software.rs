@@ -24,7 +24,7 @@ pub enum Software {
 
 /// Where software that makes keys has its table in this database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct SoftwareTable {
     /// The software that the keys are of.
     pub software: Software,
     /// The schema of its table; `pg_catalog` where no table is read.

@@ -57,7 +57,7 @@ fn rows_become_keys_and_names() {
         row(&[Some("9"), Some(&hex(b" "))]),
     ];
     let names = vec![(LockKey::Bigint(815), "close".into()), (LockKey::Bigint(i64::MIN), "close".into())];
-    assert_eq!(answer(Shape::Bigint, rows).unwrap(), Answer { names, cut: false });
+    assert_eq!(answer(Shape::Bigint, rows).unwrap(), QueryNames { names, cut: false });
 
     let rows = vec![
         row(&[Some("1"), Some("-2147483648"), Some(&name)]),
@@ -65,7 +65,7 @@ fn rows_become_keys_and_names() {
         row(&[None, Some("1"), Some(&name)]),
     ];
     let names = vec![(LockKey::Pair(1, i32::MIN), "close".into())];
-    assert_eq!(answer(Shape::Pair, rows).unwrap(), Answer { names, cut: false });
+    assert_eq!(answer(Shape::Pair, rows).unwrap(), QueryNames { names, cut: false });
 }
 
 #[test]

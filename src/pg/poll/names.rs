@@ -43,7 +43,7 @@ pub(super) struct Databases {
 
 /// What one question brought.
 #[derive(Debug, Default)]
-struct Found {
+struct FoundNames {
     databases: Option<Databases>,
     roles: Option<ByOid>,
     relations: Vec<((u32, u32), Text)>,
@@ -68,7 +68,7 @@ pub(super) struct NameCache {
     asked: Asked,
     renewed: Instant,
     rest_until: Option<Instant>,
-    asking: Background<Result<Found, tokio_postgres::Error>>,
+    asking: Background<Result<FoundNames, tokio_postgres::Error>>,
 }
 
 impl NameCache {
@@ -195,7 +195,7 @@ impl NameCache {
         }
     }
 
-    fn learn(&mut self, found: Found) {
+    fn learn(&mut self, found: FoundNames) {
         if let Some(rights) = found.rights
             && self.rights.as_deref() != Some(&rights)
         {
@@ -242,8 +242,8 @@ struct Question {
 }
 
 impl Question {
-    async fn ask(self) -> Result<Found, tokio_postgres::Error> {
-        let mut found = Found::default();
+    async fn ask(self) -> Result<FoundNames, tokio_postgres::Error> {
+        let mut found = FoundNames::default();
         if self.databases {
             let rows = self.client.query_typed(sql::DATABASES, &[]).await?;
             found.databases = Some(databases(&rows, self.encoding));
@@ -298,7 +298,7 @@ mod tests {
         let mut cache =
             NameCache::new(5, Encoding::default(), Databases::default(), ByOid::default(), Arc::default());
         let relations = (1..=3).map(|oid| ((5, oid), Text::from(format!("t{oid}")))).collect();
-        cache.learn(Found { relations, ..Found::default() });
+        cache.learn(FoundNames { relations, ..FoundNames::default() });
         cache
     }
 
@@ -318,10 +318,10 @@ mod tests {
     fn what_is_no_news_makes_no_copy() {
         let mut cache = cache();
         let before = cache.names();
-        let same = || Found { relations: vec![((5, 1), "t1".into())], ..Found::default() };
-        cache.learn(Found { databases: Some(Databases::default()), ..same() });
+        let same = || FoundNames { relations: vec![((5, 1), "t1".into())], ..FoundNames::default() };
+        cache.learn(FoundNames { databases: Some(Databases::default()), ..same() });
         assert!(Arc::ptr_eq(&before, &cache.names()));
-        cache.learn(Found { relations: vec![((5, 1), "renamed".into())], ..same() });
+        cache.learn(FoundNames { relations: vec![((5, 1), "renamed".into())], ..same() });
         assert_eq!(cache.names().relations.get(&(5, 1)), Some(&"renamed".into()));
         assert_eq!(before.relations.get(&(5, 1)), Some(&"t1".into()));
     }

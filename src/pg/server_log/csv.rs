@@ -15,7 +15,7 @@ const VALUES: std::ops::RangeInclusive<usize> = 23..=48;
 
 /// Where in a record one is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CsvState {
     /// Before the first byte of a value.
     Begin,
     Plain,
@@ -30,12 +30,12 @@ enum Place {
 struct Record {
     values: Vec<Vec<u8>>,
     count: usize,
-    place: Place,
+    place: CsvState,
 }
 
 impl Record {
     fn begin(&mut self) {
-        (self.count, self.place) = (0, Place::Begin);
+        (self.count, self.place) = (0, CsvState::Begin);
         self.next();
     }
 
@@ -57,24 +57,24 @@ impl Record {
     /// Whether the byte ends the record.
     fn take(&mut self, byte: u8) -> bool {
         match (self.place, byte) {
-            (Place::Quoted, b'"') => self.place = Place::Quote,
-            (Place::Quoted, _) => self.push(byte),
+            (CsvState::Quoted, b'"') => self.place = CsvState::Quote,
+            (CsvState::Quoted, _) => self.push(byte),
             (_, b'\n') => return true,
-            (Place::Lost, _) | (Place::Quote, b'\r') => {}
-            (Place::Begin, b'"') => self.place = Place::Quoted,
-            (Place::Quote, b'"') => {
+            (CsvState::Lost, _) | (CsvState::Quote, b'\r') => {}
+            (CsvState::Begin, b'"') => self.place = CsvState::Quoted,
+            (CsvState::Quote, b'"') => {
                 self.push(b'"');
-                self.place = Place::Quoted;
+                self.place = CsvState::Quoted;
             }
-            (Place::Begin | Place::Plain | Place::Quote, b',') => {
-                self.place = Place::Begin;
+            (CsvState::Begin | CsvState::Plain | CsvState::Quote, b',') => {
+                self.place = CsvState::Begin;
                 self.next();
             }
-            (Place::Begin | Place::Plain, other) if other != b'"' => {
-                self.place = Place::Plain;
+            (CsvState::Begin | CsvState::Plain, other) if other != b'"' => {
+                self.place = CsvState::Plain;
                 self.push(other);
             }
-            _ => self.place = Place::Lost,
+            _ => self.place = CsvState::Lost,
         }
         false
     }
@@ -105,7 +105,7 @@ impl Record {
 }
 
 pub(super) fn read(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Result<()> {
-    let mut record = Record { values: Vec::new(), count: 0, place: Place::Begin };
+    let mut record = Record { values: Vec::new(), count: 0, place: CsvState::Begin };
     record.begin();
     loop {
         let piece = input.fill_buf()?;
@@ -118,7 +118,7 @@ pub(super) fn read(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Re
                 continue;
             }
             let is_blank = record.count == 1 && record.values.first().is_some_and(Vec::is_empty);
-            if record.place != Place::Lost && VALUES.contains(&record.count) {
+            if record.place != CsvState::Lost && VALUES.contains(&record.count) {
                 reading.entry(record.raw());
             } else if !is_blank {
                 reading.damaged();

@@ -7,7 +7,7 @@ use crate::model::lock::{LockMode, LockType};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::tables::{Columns, Kind, Table};
+use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/contended_locks.sql");
 
@@ -20,18 +20,18 @@ const ROWS: i64 = 20_000;
 impl Source for CountedWaits {
     const TABLE: &'static str = "contended_locks";
     const COLUMNS: Columns = &[
-        ("locktype", Kind::Text),
-        ("database", Kind::Oid),
-        ("relation", Kind::Oid),
-        ("classid", Kind::Oid),
-        ("objid", Kind::Oid),
-        ("objsubid", Kind::Int),
-        ("waits_seen", Kind::Int),
-        ("total_wait", Kind::Interval),
-        ("longest_wait", Kind::Interval),
-        ("longest_mode", Kind::Text),
-        ("first_seen", Kind::Time),
-        ("last_seen", Kind::Time),
+        ("locktype", ColumnKind::Text),
+        ("database", ColumnKind::Oid),
+        ("relation", ColumnKind::Oid),
+        ("classid", ColumnKind::Oid),
+        ("objid", ColumnKind::Oid),
+        ("objsubid", ColumnKind::Int),
+        ("waits_seen", ColumnKind::Int),
+        ("total_wait", ColumnKind::Interval),
+        ("longest_wait", ColumnKind::Interval),
+        ("longest_mode", ColumnKind::Text),
+        ("first_seen", ColumnKind::Time),
+        ("last_seen", ColumnKind::Time),
     ];
     const MOST: usize = 50;
     const LACKS: &'static str =
@@ -39,9 +39,9 @@ impl Source for CountedWaits {
     const BESIDE: &'static [&'static str] = BESIDE;
 
     fn is_one(table: &Table) -> bool {
-        table.is("locktype", Kind::Text)
-            && table.is("total_wait", Kind::Interval)
-            && table.is("objid", Kind::Oid)
+        table.is("locktype", ColumnKind::Text)
+            && table.is("total_wait", ColumnKind::Interval)
+            && table.is("objid", ColumnKind::Oid)
     }
 
     fn query(table: &Table) -> Result<String, Text> {

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::source::{Reads, Source, fields, filled};
 use crate::model::Text;
 use crate::model::task::{Execution, Schedule};
-use crate::pg::tables::{Kind, Table, every};
+use crate::pg::tables::{ColumnKind, Table, every};
 
 const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql");
 const LAST: &str = include_str!("../../../assets/sql/tasks_last.sql");
@@ -45,7 +45,9 @@ impl Source for Execution {
     const LACKS: &'static str = "has no columns id, task_id and status: it is no log of executions";
 
     fn is_one(table: &Table) -> bool {
-        table.is("id", Kind::Int) && table.is("task_id", Kind::Int) && table.is("status", Kind::Text)
+        table.is("id", ColumnKind::Int)
+            && table.is("task_id", ColumnKind::Int)
+            && table.is("status", ColumnKind::Text)
     }
 
     fn own_keys(table: &Table) -> bool {

@@ -3,7 +3,7 @@
 use super::source::{Source, fields, filled};
 use crate::model::id_generator::IdGenerator;
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{Kind, Table};
+use crate::pg::tables::{ColumnKind, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/id_generators.sql");
 
@@ -19,7 +19,7 @@ impl Source for IdGenerator {
         "has no columns worker_id and last_timestamp: it is no table of id generators";
 
     fn is_one(table: &Table) -> bool {
-        table.is("worker_id", Kind::Int) && table.is("last_timestamp", Kind::Int)
+        table.is("worker_id", ColumnKind::Int) && table.is("last_timestamp", ColumnKind::Int)
     }
 
     fn query(table: &Table) -> Result<String, Text> {

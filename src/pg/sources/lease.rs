@@ -6,22 +6,22 @@ use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
 use crate::pg::decode::value::text;
-use crate::pg::tables::{Columns, Kind, Table};
+use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/leases.sql");
 
 impl Source for Lease {
     const TABLE: &'static str = "distlock";
     const COLUMNS: Columns = &[
-        ("id", Kind::Text),
-        ("owner", Kind::Text),
-        ("ts", Kind::Time),
-        ("expired_time", Kind::Interval),
-        ("token", Kind::Int),
-        ("acquired_at", Kind::Time),
-        ("released_at", Kind::Time),
-        ("backend_pid", Kind::Int),
-        ("backend_start", Kind::Time),
+        ("id", ColumnKind::Text),
+        ("owner", ColumnKind::Text),
+        ("ts", ColumnKind::Time),
+        ("expired_time", ColumnKind::Interval),
+        ("token", ColumnKind::Int),
+        ("acquired_at", ColumnKind::Time),
+        ("released_at", ColumnKind::Time),
+        ("backend_pid", ColumnKind::Int),
+        ("backend_start", ColumnKind::Time),
     ];
     /// The end and the place.
     const EXTRA: usize = 2;
@@ -29,9 +29,9 @@ impl Source for Lease {
     const LACKS: &'static str = "has no columns id, owner and ts: it is no table of leases";
 
     fn is_one(table: &Table) -> bool {
-        (table.is("id", Kind::Int) || table.is("id", Kind::Text))
-            && table.is("owner", Kind::Text)
-            && table.is("ts", Kind::Time)
+        (table.is("id", ColumnKind::Int) || table.is("id", ColumnKind::Text))
+            && table.is("owner", ColumnKind::Text)
+            && table.is("ts", ColumnKind::Time)
     }
 
     /// The published table knows nothing of these.
@@ -81,10 +81,10 @@ impl Source for Lease {
 /// a thousand years away all the same.
 fn end(table: &Table) -> String {
     let term = match table.kind("expired_time") {
-        Some(Kind::Interval) => {
+        Some(ColumnKind::Interval) => {
             "least(greatest(t.expired_time, interval '-1000 years'), interval '1000 years')".to_owned()
         }
-        Some(Kind::Int | Kind::Number) => {
+        Some(ColumnKind::Int | ColumnKind::Number) => {
             "pg_catalog.make_interval(secs => least(greatest(t.expired_time::pg_catalog.float8, -3e10), 3e10))"
                 .to_owned()
         }

@@ -3,7 +3,7 @@
 use super::source::{Source, fields, filled};
 use crate::model::rate_limit::RateLimit;
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{Kind, Table};
+use crate::pg::tables::{ColumnKind, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/rate_limits.sql");
 
@@ -20,11 +20,12 @@ impl Source for RateLimit {
     const LACKS: &'static str = "has no columns key and count: it is no table of rate limits";
 
     fn is_one(table: &Table) -> bool {
-        (table.is("key", Kind::Text) || table.is("key", Kind::Int)) && table.is("count", Kind::Int)
+        (table.is("key", ColumnKind::Text) || table.is("key", ColumnKind::Int))
+            && table.is("count", ColumnKind::Int)
     }
 
     fn query(table: &Table) -> Result<String, Text> {
-        let sorted = |column: &str| table.is(column, Kind::Time) && table.has_index(&[column]);
+        let sorted = |column: &str| table.is(column, ColumnKind::Time) && table.has_index(&[column]);
         let (condition, order) = match () {
             // Windows that are over say nothing, and there may be millions of them.
             () if sorted("expires_at") => {

@@ -4,7 +4,7 @@
 //! known to find it; what none finds is looked for among the newest rows.
 
 use crate::model::Text;
-use crate::pg::tables::{Kind, Table};
+use crate::pg::tables::{ColumnKind, Table};
 
 pub(super) const TABLE: &str = "task_queue";
 pub(super) const LACKS: &str = "has no columns id and status: it is no work queue";
@@ -12,7 +12,7 @@ pub(super) const LACKS: &str = "has no columns id and status: it is no work queu
 pub(super) const MOST: usize = 10_000;
 
 pub(super) fn is_one(table: &Table) -> bool {
-    table.is("id", Kind::Int) && table.is("status", Kind::Text)
+    table.is("id", ColumnKind::Int) && table.is("status", ColumnKind::Text)
 }
 
 /// The statuses that an index finds, and then, if the newest rows may be read, those that none does.

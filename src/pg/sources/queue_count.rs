@@ -11,7 +11,7 @@ use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::{self, Values};
 use crate::pg::decode::texts::Texts;
-use crate::pg::tables::{Columns, Kind, Table, every};
+use crate::pg::tables::{ColumnKind, Columns, Table, every};
 
 const OF_STATUS: &str = include_str!("../../../assets/sql/queue_count.sql");
 const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_count_newest.sql");
@@ -25,10 +25,10 @@ impl Source for StateCount {
     const TABLE: &'static str = queue::TABLE;
     /// What is copied to be counted.
     const COLUMNS: Columns = &[
-        ("status", Kind::Text),
-        ("due_at", Kind::Time),
-        ("created_at", Kind::Time),
-        ("completed_at", Kind::Time),
+        ("status", ColumnKind::Text),
+        ("due_at", ColumnKind::Time),
+        ("created_at", ColumnKind::Time),
+        ("completed_at", ColumnKind::Time),
     ];
     const WIDTH: usize = 5;
     const MOST: usize = 100;
@@ -47,7 +47,7 @@ impl Source for StateCount {
         let mut parts: Vec<String> = indexed.iter().map(|status| count_of(table, status)).collect();
         if !rest.is_empty() {
             let time = |column: &str| {
-                if table.is(column, Kind::Time) {
+                if table.is(column, ColumnKind::Time) {
                     format!("t.{column}::pg_catalog.timestamptz")
                 } else {
                     NO_TIME.to_owned()
@@ -90,15 +90,16 @@ impl Source for StateCount {
 
 /// The column by which the pending items are in order: where there is none of when each is due, that of when it came in.
 fn waits_since(table: &Table) -> &'static str {
-    if table.is("due_at", Kind::Time) { "due_at" } else { "created_at" }
+    if table.is("due_at", ColumnKind::Time) { "due_at" } else { "created_at" }
 }
 
 /// Counts one status. The oldest is exact where the index has the times in order; else it is that of those counted.
 fn count_of(table: &Table, status: &str) -> String {
     let from = table.named().source();
     let since = waits_since(table);
-    let is_sorted = table.is(since, Kind::Time) && table.index_where("status", status, &[since]).is_some();
-    let oldest = match (status, table.is(since, Kind::Time)) {
+    let is_sorted =
+        table.is(since, ColumnKind::Time) && table.index_where("status", status, &[since]).is_some();
+    let oldest = match (status, table.is(since, ColumnKind::Time)) {
         ("pending", true) if is_sorted => format!(
             "(SELECT t.{since}::pg_catalog.timestamptz FROM {from} AS t \
               WHERE t.status OPERATOR(pg_catalog.=) 'pending' ORDER BY t.{since} LIMIT 1)"
@@ -106,7 +107,7 @@ fn count_of(table: &Table, status: &str) -> String {
         ("pending", true) => "pg_catalog.min(q.created)::pg_catalog.timestamptz".to_owned(),
         _ => NO_TIME.to_owned(),
     };
-    let has_times = table.is("completed_at", Kind::Time)
+    let has_times = table.is("completed_at", ColumnKind::Time)
         && table.index_where("status", status, &["completed_at"]).is_some();
     let recent = if status == "completed" && has_times {
         format!(
@@ -118,7 +119,7 @@ fn count_of(table: &Table, status: &str) -> String {
         "NULL::pg_catalog.int8".to_owned()
     };
     // What is counted is read of the index alone where it has the time, too.
-    let created = if status == "pending" && table.is(since, Kind::Time) { since } else { "status" };
+    let created = if status == "pending" && table.is(since, ColumnKind::Time) { since } else { "status" };
     let (status, most) = (format!("'{status}'"), MOST.to_string());
     let values = [
         ("$created", created),

@@ -8,7 +8,7 @@ use super::source::{Reads, Source, fields, filled};
 use crate::model::task::KeyRule;
 use crate::model::work_queue::Item;
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{KEY, Kind, Table, every};
+use crate::pg::tables::{ColumnKind, KEY, Table, every};
 
 const OF_STATUS: &str = include_str!("../../../assets/sql/queue_items.sql");
 const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_items_newest.sql");
@@ -111,7 +111,7 @@ impl Source for Item {
 
 fn items_of(table: &Table, status: &str) -> String {
     let sorted = |column: &str| {
-        table.is(column, Kind::Time) && table.index_where("status", status, &[column]).is_some()
+        table.is(column, ColumnKind::Time) && table.index_where("status", status, &[column]).is_some()
     };
     let (limit, order) = match status {
         "processing" => (PROCESSING + 1, ""),

@@ -4,7 +4,7 @@ use super::places::Places;
 use super::source::{Reads, Source, fields, filled};
 use crate::model::task::{KeyRule, Schedule};
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{KEY, Kind, Table, every};
+use crate::pg::tables::{ColumnKind, KEY, Table, every};
 
 const QUERY: &str = include_str!("../../../assets/sql/tasks.sql");
 
@@ -32,7 +32,7 @@ impl Source for Schedule {
     const LACKS: &'static str = "has no columns id and task_name: it is no table of tasks";
 
     fn is_one(table: &Table) -> bool {
-        table.is("id", Kind::Int) && table.kind("task_name").is_some()
+        table.is("id", ColumnKind::Int) && table.kind("task_name").is_some()
     }
 
     fn own_keys(table: &Table) -> bool {

@@ -130,22 +130,22 @@ macro_rules! fields {
 /// The kind of a column, by the function of `Values` that reads it.
 macro_rules! kind {
     (int) => {
-        $crate::pg::tables::Kind::Int
+        $crate::pg::tables::ColumnKind::Int
     };
     (small) => {
-        $crate::pg::tables::Kind::Int
+        $crate::pg::tables::ColumnKind::Int
     };
     (text) => {
-        $crate::pg::tables::Kind::Text
+        $crate::pg::tables::ColumnKind::Text
     };
     (time) => {
-        $crate::pg::tables::Kind::Time
+        $crate::pg::tables::ColumnKind::Time
     };
     (flag) => {
-        $crate::pg::tables::Kind::Bool
+        $crate::pg::tables::ColumnKind::Bool
     };
     (number) => {
-        $crate::pg::tables::Kind::Interval
+        $crate::pg::tables::ColumnKind::Interval
     };
 }
 

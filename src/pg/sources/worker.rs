@@ -5,7 +5,7 @@ use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
-use crate::pg::tables::{Columns, Kind, Table};
+use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/task_workers.sql");
 
@@ -19,12 +19,12 @@ pub(super) const BESIDE: &[&str] = &["distlock", "task_queue", "rate_limit", "id
 impl Source for TaskWorker {
     const TABLE: &'static str = "locktop_workers";
     const COLUMNS: Columns = &[
-        ("backend_pid", Kind::Int),
-        ("backend_start", Kind::Time),
-        ("worker_id", Kind::Text),
-        ("takes_tasks", Kind::Bool),
-        ("takes_items", Kind::Bool),
-        ("announced_at", Kind::Time),
+        ("backend_pid", ColumnKind::Int),
+        ("backend_start", ColumnKind::Time),
+        ("worker_id", ColumnKind::Text),
+        ("takes_tasks", ColumnKind::Bool),
+        ("takes_items", ColumnKind::Bool),
+        ("announced_at", ColumnKind::Time),
     ];
     /// The types: of a copy they are not known, and who may take anything is no reason for alarm.
     const EXTRA: usize = 1;
@@ -34,8 +34,8 @@ impl Source for TaskWorker {
     const BESIDE: &'static [&'static str] = BESIDE;
 
     fn is_one(table: &Table) -> bool {
-        table.is("backend_pid", Kind::Int)
-            && table.is("takes_tasks", Kind::Bool)
+        table.is("backend_pid", ColumnKind::Int)
+            && table.is("takes_tasks", ColumnKind::Bool)
             && table.column("types").is_some_and(|column| column.kind == TEXT_ARRAY)
     }
 

@@ -6,7 +6,7 @@ use crate::pg::decode::row::CHARACTERS;
 
 /// What a column can be read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pg) enum Kind {
+pub(in crate::pg) enum ColumnKind {
     Int,
     Oid,
     Text,
@@ -16,7 +16,7 @@ pub(in crate::pg) enum Kind {
     Number,
 }
 
-impl Kind {
+impl ColumnKind {
     /// What a type of the server's own is read as, by its OID (`src/include/catalog/pg_type.dat`).
     pub(in crate::pg) fn of(oid: u32) -> Option<Self> {
         Some(match oid {
@@ -36,7 +36,7 @@ impl Kind {
 pub(in crate::pg) const KEY: &str = "";
 
 /// What is read of a table, in this order: the name, and what it is read as. An interval is read as seconds.
-pub(in crate::pg) type Columns = &'static [(&'static str, Kind)];
+pub(in crate::pg) type Columns = &'static [(&'static str, ColumnKind)];
 
 /// An expression for each column; NULL for one that is not there, or is something else than it should be.
 pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
@@ -47,7 +47,7 @@ pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
     expressions.collect::<Vec<_>>().join(",\n       ")
 }
 
-fn expression(table: &Table, name: &str, wanted: Kind) -> String {
+fn expression(table: &Table, name: &str, wanted: ColumnKind) -> String {
     match &table.key_rule {
         // The line ends what may be a comment.
         KeyRule::Expression(sql) if name == KEY => return format!("({sql}\n)::pg_catalog.int8"),
@@ -56,19 +56,25 @@ fn expression(table: &Table, name: &str, wanted: Kind) -> String {
     }
     let column = format!("t.{name}");
     match (wanted, table.kind(name)) {
-        (Kind::Int, Some(Kind::Int)) | (Kind::Oid, Some(Kind::Oid)) => format!("{column}::pg_catalog.int8"),
-        (Kind::Text, Some(Kind::Int)) => format!("{column}::pg_catalog.text"),
-        (Kind::Text, Some(Kind::Text)) => format!("pg_catalog.left({column}::pg_catalog.text, {CHARACTERS})"),
-        (Kind::Time, Some(Kind::Time)) => format!("{column}::pg_catalog.timestamptz"),
-        (Kind::Bool, Some(Kind::Bool)) => format!("coalesce({column}, false)"),
-        (Kind::Interval, Some(Kind::Interval)) => {
+        (ColumnKind::Int, Some(ColumnKind::Int)) | (ColumnKind::Oid, Some(ColumnKind::Oid)) => {
+            format!("{column}::pg_catalog.int8")
+        }
+        (ColumnKind::Text, Some(ColumnKind::Int)) => format!("{column}::pg_catalog.text"),
+        (ColumnKind::Text, Some(ColumnKind::Text)) => {
+            format!("pg_catalog.left({column}::pg_catalog.text, {CHARACTERS})")
+        }
+        (ColumnKind::Time, Some(ColumnKind::Time)) => format!("{column}::pg_catalog.timestamptz"),
+        (ColumnKind::Bool, Some(ColumnKind::Bool)) => format!("coalesce({column}, false)"),
+        (ColumnKind::Interval, Some(ColumnKind::Interval)) => {
             format!("EXTRACT(epoch FROM {column})::pg_catalog.float8")
         }
-        (Kind::Interval, Some(Kind::Int | Kind::Number)) => format!("{column}::pg_catalog.float8"),
-        (Kind::Int | Kind::Oid, _) => "NULL::pg_catalog.int8".to_owned(),
-        (Kind::Text, _) => "NULL::pg_catalog.text".to_owned(),
-        (Kind::Time, _) => "NULL::pg_catalog.timestamptz".to_owned(),
-        (Kind::Bool, _) => "NULL::pg_catalog.bool".to_owned(),
-        (Kind::Interval | Kind::Number, _) => "NULL::pg_catalog.float8".to_owned(),
+        (ColumnKind::Interval, Some(ColumnKind::Int | ColumnKind::Number)) => {
+            format!("{column}::pg_catalog.float8")
+        }
+        (ColumnKind::Int | ColumnKind::Oid, _) => "NULL::pg_catalog.int8".to_owned(),
+        (ColumnKind::Text, _) => "NULL::pg_catalog.text".to_owned(),
+        (ColumnKind::Time, _) => "NULL::pg_catalog.timestamptz".to_owned(),
+        (ColumnKind::Bool, _) => "NULL::pg_catalog.bool".to_owned(),
+        (ColumnKind::Interval | ColumnKind::Number, _) => "NULL::pg_catalog.float8".to_owned(),
     }
 }

@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::offsets::Offsets;
 use super::rows::RowBuffer;
-use super::{Columns, Kind, Refusal, Table};
+use super::{ColumnKind, Columns, Refusal, Table};
 use crate::model::Text;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CopyReader;
@@ -46,7 +46,7 @@ struct Layout {
     /// OIDs of the types of the columns that are copied, in their order.
     copied: Vec<u32>,
     /// What is wanted, and which of those copied it is made of.
-    wanted: Vec<(Kind, Option<usize>)>,
+    wanted: Vec<(ColumnKind, Option<usize>)>,
     /// Columns behind these, which are always NULL.
     extra: usize,
     /// Seconds east of UTC, for times without a zone.
@@ -137,9 +137,10 @@ async fn size(client: &Client, oid: u32) -> Result<Option<i64>, SectionError> {
 }
 
 /// Whether a type can be read so: as in the queries, a number may stand for a text, and for seconds.
-fn fits(wanted: Kind, oid: u32) -> bool {
-    match (wanted, Kind::of(oid)) {
-        (Kind::Text, Some(Kind::Int)) | (Kind::Interval, Some(Kind::Int | Kind::Number)) => true,
+fn fits(wanted: ColumnKind, oid: u32) -> bool {
+    match (wanted, ColumnKind::of(oid)) {
+        (ColumnKind::Text, Some(ColumnKind::Int))
+        | (ColumnKind::Interval, Some(ColumnKind::Int | ColumnKind::Number)) => true,
         (wanted, Some(kind)) => wanted == kind,
         (_, None) => false,
     }
@@ -177,7 +178,8 @@ impl Layout {
                     let value = place.and_then(|place| values.get(place).copied().flatten());
                     let value = value.and_then(|(oid, value)| converted(*kind, oid, value, offsets));
                     // A flag that is not said is not set.
-                    let value = value.or_else(|| (*kind == Kind::Bool && place.is_some()).then(|| vec![0]));
+                    let value =
+                        value.or_else(|| (*kind == ColumnKind::Bool && place.is_some()).then(|| vec![0]));
                     rows.value(value.as_deref());
                 }
                 (0..self.extra).for_each(|_| rows.value(None));
@@ -189,16 +191,18 @@ impl Layout {
 }
 
 /// A value as the queries' casts would make it.
-fn converted(wanted: Kind, oid: u32, value: &[u8], offsets: &Offsets) -> Option<Vec<u8>> {
+fn converted(wanted: ColumnKind, oid: u32, value: &[u8], offsets: &Offsets) -> Option<Vec<u8>> {
     match wanted {
-        Kind::Int | Kind::Oid => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
-        Kind::Text => match Kind::of(oid) {
-            Some(Kind::Int) => integer(oid, value).map(|number| number.to_string().into_bytes()),
+        ColumnKind::Int | ColumnKind::Oid => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
+        ColumnKind::Text => match ColumnKind::of(oid) {
+            Some(ColumnKind::Int) => integer(oid, value).map(|number| number.to_string().into_bytes()),
             _ => Some(cut(value).to_vec()),
         },
-        Kind::Time => moment(oid, value, offsets).map(|micros| micros.to_be_bytes().to_vec()),
-        Kind::Bool => Some(value.to_vec()),
-        Kind::Interval | Kind::Number => seconds(oid, value).map(|number| number.to_be_bytes().to_vec()),
+        ColumnKind::Time => moment(oid, value, offsets).map(|micros| micros.to_be_bytes().to_vec()),
+        ColumnKind::Bool => Some(value.to_vec()),
+        ColumnKind::Interval | ColumnKind::Number => {
+            seconds(oid, value).map(|number| number.to_be_bytes().to_vec())
+        }
     }
 }
 
@@ -291,22 +295,22 @@ mod tests {
             [&1_500_000_i64.to_be_bytes()[..], &2_i32.to_be_bytes(), &13_i32.to_be_bytes()].concat();
         let numeric = |words: &[i16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
         for (kind, oid, value, expected) in [
-            (Kind::Int, 21, vec![0xff, 0xff], Some(bytes(-1))),
-            (Kind::Int, 23, vec![0, 0, 1, 0], Some(bytes(256))),
-            (Kind::Int, 23, vec![0, 0, 1], None),
-            (Kind::Oid, 26, vec![0xff; 4], Some(bytes(4_294_967_295))),
-            (Kind::Text, 20, bytes(-7), Some(b"-7".to_vec())),
-            (Kind::Text, 25, "ä".repeat(600).into_bytes(), Some("ä".repeat(500).into_bytes())),
-            (Kind::Text, 1043, vec![0xff; 600], Some(vec![0xff; 500])),
-            (Kind::Time, 1184, bytes(5), Some(bytes(5))),
-            (Kind::Time, 1114, bytes(3_600_000_005), Some(bytes(5))),
-            (Kind::Time, 1114, bytes(i64::MAX), Some(bytes(i64::MAX))),
-            (Kind::Time, 1082, vec![0, 0, 0, 1], Some(bytes(82_800_000_000))),
-            (Kind::Time, 1082, vec![0x7f, 0xff, 0xff, 0xff], Some(bytes(i64::MAX))),
-            (Kind::Interval, 1186, interval, Some(float(1.5 + (2.0 + 365.25 + 30.0) * 86_400.0))),
-            (Kind::Interval, 23, vec![0, 0, 0, 9], Some(float(9.0))),
-            (Kind::Interval, 1700, numeric(&[2, 0, 0, 2, 12, 5000]), Some(float(12.5))),
-            (Kind::Interval, 1700, numeric(&[1, 1, 0x4000, 0, 3]), Some(float(-30_000.0))),
+            (ColumnKind::Int, 21, vec![0xff, 0xff], Some(bytes(-1))),
+            (ColumnKind::Int, 23, vec![0, 0, 1, 0], Some(bytes(256))),
+            (ColumnKind::Int, 23, vec![0, 0, 1], None),
+            (ColumnKind::Oid, 26, vec![0xff; 4], Some(bytes(4_294_967_295))),
+            (ColumnKind::Text, 20, bytes(-7), Some(b"-7".to_vec())),
+            (ColumnKind::Text, 25, "ä".repeat(600).into_bytes(), Some("ä".repeat(500).into_bytes())),
+            (ColumnKind::Text, 1043, vec![0xff; 600], Some(vec![0xff; 500])),
+            (ColumnKind::Time, 1184, bytes(5), Some(bytes(5))),
+            (ColumnKind::Time, 1114, bytes(3_600_000_005), Some(bytes(5))),
+            (ColumnKind::Time, 1114, bytes(i64::MAX), Some(bytes(i64::MAX))),
+            (ColumnKind::Time, 1082, vec![0, 0, 0, 1], Some(bytes(82_800_000_000))),
+            (ColumnKind::Time, 1082, vec![0x7f, 0xff, 0xff, 0xff], Some(bytes(i64::MAX))),
+            (ColumnKind::Interval, 1186, interval, Some(float(1.5 + (2.0 + 365.25 + 30.0) * 86_400.0))),
+            (ColumnKind::Interval, 23, vec![0, 0, 0, 9], Some(float(9.0))),
+            (ColumnKind::Interval, 1700, numeric(&[2, 0, 0, 2, 12, 5000]), Some(float(12.5))),
+            (ColumnKind::Interval, 1700, numeric(&[1, 1, 0x4000, 0, 3]), Some(float(-30_000.0))),
         ] {
             assert_eq!(converted(kind, oid, &value, &offsets), expected, "{kind:?} of {oid}: {value:?}");
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use tokio_postgres::Row;
 
-use super::columns::Kind;
+use super::columns::ColumnKind;
 use super::named::Named;
 use crate::model::Text;
 use crate::model::growth::Growth;
@@ -148,12 +148,12 @@ impl Table {
         self.columns.iter().find(|column| column.name == name && column.generated != "v")
     }
 
-    pub(in crate::pg) fn kind(&self, column: &str) -> Option<Kind> {
-        self.column(column).and_then(|column| Kind::of(column.kind))
+    pub(in crate::pg) fn kind(&self, column: &str) -> Option<ColumnKind> {
+        self.column(column).and_then(|column| ColumnKind::of(column.kind))
     }
 
     /// Whether it has this column, of this kind.
-    pub(in crate::pg) fn is(&self, column: &str, kind: Kind) -> bool {
+    pub(in crate::pg) fn is(&self, column: &str, kind: ColumnKind) -> bool {
         self.kind(column) == Some(kind)
     }
 

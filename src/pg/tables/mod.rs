@@ -16,7 +16,7 @@ mod reading;
 mod rows;
 
 pub(super) use access::{Refusal, blocker, has_changed, reason};
-pub(super) use columns::{Columns, KEY, Kind, columns};
+pub(super) use columns::{ColumnKind, Columns, KEY, columns};
 pub(super) use copied::Copying;
 pub(super) use found::Table;
 #[cfg(test)]

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What `recover_seen_execution` and `ask_seen_termination` answer.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct RecoverAnswer {
     outcome: String,
     detail: Option<String>,
     holder_pid: Option<i32>,
@@ -112,7 +112,7 @@ impl One<'_> {
     async fn terminate_and_recover(&self, pid: i32, start: Timestamp) -> RecoveryResult {
         let asked = self.answer(sql::ask(self.schema, self.seen, (pid, start), self.order)).await;
         let audit_id = match asked {
-            Ok(Answer { outcome, audit_id: Some(audit_id), .. }) if outcome == "asked" => audit_id,
+            Ok(RecoverAnswer { outcome, audit_id: Some(audit_id), .. }) if outcome == "asked" => audit_id,
             // It went by itself.
             Ok(answer) if answer.outcome == "free" => return self.recover(false).await,
             Ok(answer) => return self.told(answer),
@@ -163,13 +163,13 @@ impl One<'_> {
         }
     }
 
-    async fn answer(&self, sql: String) -> Result<Answer, Unanswered> {
+    async fn answer(&self, sql: String) -> Result<RecoverAnswer, Unanswered> {
         let rows = send(self.client, Access::ReadWrite, &sql).await?;
         serde_json::from_str(rows.first().map_or("", String::as_str))
             .map_err(|error| Unanswered::Unread(error.to_string()))
     }
 
-    fn told(&self, answer: Answer) -> RecoveryResult {
+    fn told(&self, answer: RecoverAnswer) -> RecoveryResult {
         let detail = answer.detail.unwrap_or_default();
         let Some(outcome) = RecoveryOutcome::parse(&answer.outcome) else {
             return self.result(

@@ -14,11 +14,11 @@ use locktop_base::Timestamp;
 
 /// The first answer: when and as whom we look, and what the schema of this name is.
 #[derive(Debug, Deserialize)]
-struct Place {
+struct ServerAnswer {
     taken_at: Timestamp,
     in_recovery: bool,
     role: String,
-    found: Found,
+    found: SchemaFound,
     other_schemas: Vec<String>,
     printed_schemas: Vec<String>,
 }
@@ -26,7 +26,7 @@ struct Place {
 /// What the schema is.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Found {
+enum SchemaFound {
     Absent,
     Foreign,
     Old,
@@ -35,7 +35,7 @@ enum Found {
 
 /// A row, and the grace, which is the same in all.
 #[derive(Debug, Deserialize)]
-struct Row {
+struct ExecutionRow {
     #[serde(flatten)]
     running: Running,
     grace_seconds: f64,
@@ -53,17 +53,17 @@ pub async fn plan(
     let schema = &schema.into();
     let rows = send(client, Access::ReadOnly, &sql::look(schema)).await;
     let rows = rows.map_err(|error| RecoverError::Server(error.to_string()))?;
-    let place: Place = parse(rows.first().map_or("", String::as_str))?;
-    let Place { taken_at, role, other_schemas: others, printed_schemas: printed, .. } = place;
+    let place: ServerAnswer = parse(rows.first().map_or("", String::as_str))?;
+    let ServerAnswer { taken_at, role, other_schemas: others, printed_schemas: printed, .. } = place;
     if place.in_recovery {
         return Err(RecoverError::Standby);
     }
     let name = schema.name.clone();
     match place.found {
-        Found::Absent => return Err(RecoverError::NoSchema { schema: name, others, printed }),
-        Found::Foreign => return Err(RecoverError::Foreign { schema: name, others, printed }),
-        Found::Old => return Err(RecoverError::Old(name)),
-        Found::Ours => {}
+        SchemaFound::Absent => return Err(RecoverError::NoSchema { schema: name, others, printed }),
+        SchemaFound::Foreign => return Err(RecoverError::Foreign { schema: name, others, printed }),
+        SchemaFound::Old => return Err(RecoverError::Old(name)),
+        SchemaFound::Ours => {}
     }
     let forbidden = |error| RecoverError::of(&error, &schema.name, &role, Need::Plan);
     if let Some(name) = &request.task {
@@ -73,7 +73,7 @@ pub async fn plan(
         }
     }
     let rows = send(client, Access::ReadOnly, &sql::running(schema)).await.map_err(forbidden)?;
-    let rows = rows.iter().map(|row| parse::<Row>(row)).collect::<Result<Vec<_>, _>>()?;
+    let rows = rows.iter().map(|row| parse::<ExecutionRow>(row)).collect::<Result<Vec<_>, _>>()?;
     let grace = if let Some(row) = rows.first() {
         row.grace_seconds
     } else {

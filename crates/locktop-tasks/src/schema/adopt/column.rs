@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// What a column has to be to be read. Only built-in types are: to read those runs nobody's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Integer,
     Text,
     Boolean,
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     Json,
 }
 
-impl Kind {
+impl ColumnKind {
     /// OIDs of the types that are of this kind (`src/include/catalog/pg_type.dat`), what these are called, and
     /// the one that it is read as.
     fn types(self) -> (&'static [u32], &'static str, &'static str) {
@@ -44,13 +44,13 @@ pub(super) struct Column {
 }
 
 impl Column {
-    fn is(&self, name: &str, kind: Kind) -> bool {
+    fn is(&self, name: &str, kind: ColumnKind) -> bool {
         self.name == name && kind.types().0.contains(&self.of)
     }
 }
 
 /// What an expression for a column is: `alias.column::type`, or a null of that type where there is no such column.
-pub(super) fn expression(columns: &[Column], alias: &str, name: &str, kind: Kind) -> String {
+pub(super) fn expression(columns: &[Column], alias: &str, name: &str, kind: ColumnKind) -> String {
     let (_, _, kind_name) = kind.types();
     if has(columns, name, kind) {
         format!("{alias}.{}::pg_catalog.{kind_name}", escape_identifier(name))
@@ -60,12 +60,12 @@ pub(super) fn expression(columns: &[Column], alias: &str, name: &str, kind: Kind
 }
 
 /// Whether there is a column of this name and kind.
-pub(super) fn has(columns: &[Column], name: &str, kind: Kind) -> bool {
+pub(super) fn has(columns: &[Column], name: &str, kind: ColumnKind) -> bool {
     columns.iter().any(|column| column.is(name, kind))
 }
 
 /// The columns that are not read, each with its type.
-pub(super) fn left_out(columns: &[Column], read: &[(&str, Kind)]) -> Vec<String> {
+pub(super) fn left_out(columns: &[Column], read: &[(&str, ColumnKind)]) -> Vec<String> {
     let is_read = |column: &Column| read.iter().any(|(name, kind)| column.is(name, *kind));
     columns
         .iter()
@@ -84,10 +84,10 @@ mod tests {
             |name: &str, of, shown: &str| Column { name: name.to_owned(), of, shown: shown.to_owned() };
         let columns =
             [column("id", 23, "integer"), column("payload", 25, "text"), column("a\"b", 99, "mine")];
-        assert_eq!(expression(&columns, "t", "id", Kind::Integer), "t.\"id\"::pg_catalog.int8");
-        assert_eq!(expression(&columns, "t", "payload", Kind::Json), "NULL::pg_catalog.jsonb");
-        assert_eq!(expression(&columns, "t", "worker_id", Kind::Text), "NULL::pg_catalog.text");
-        let read = [("id", Kind::Integer), ("payload", Kind::Json)];
+        assert_eq!(expression(&columns, "t", "id", ColumnKind::Integer), "t.\"id\"::pg_catalog.int8");
+        assert_eq!(expression(&columns, "t", "payload", ColumnKind::Json), "NULL::pg_catalog.jsonb");
+        assert_eq!(expression(&columns, "t", "worker_id", ColumnKind::Text), "NULL::pg_catalog.text");
+        let read = [("id", ColumnKind::Integer), ("payload", ColumnKind::Json)];
         assert_eq!(left_out(&columns, &read), ["payload (text)", "a\"b (mine)"]);
     }
 }

@@ -6,7 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::super::error::{SchemaError, words};
 use super::super::place::Schema;
-use super::column::{Kind, left_out};
+use super::column::{ColumnKind, left_out};
 use super::notes::{self, Copied, Verdict};
 use super::source::{Source, Table};
 use super::tables::{LOG, Published, QUEUE, TASKS};
@@ -38,7 +38,7 @@ impl Copy<'_> {
         let bad = self.misunderstood(table).await?;
         let schedules: Vec<&str> = bad.iter().map(|(schedule, _)| schedule.as_str()).collect();
         let parameters: &Parameters<'_> = &[(&schedules, Type::TEXT_ARRAY)];
-        let enabled = if has(table, "is_enabled", Kind::Boolean) {
+        let enabled = if has(table, "is_enabled", ColumnKind::Boolean) {
             column(table, "t", "is_enabled")
         } else {
             "true".to_owned()
@@ -228,14 +228,14 @@ fn values(table: &Table, alias: &str, published: &Published) -> Vec<(String, Str
     columns.into_iter().map(|(name, kind)| (format!("${name}"), table.column(alias, name, kind))).collect()
 }
 
-fn has(table: &Table, name: &str, kind: Kind) -> bool {
+fn has(table: &Table, name: &str, kind: ColumnKind) -> bool {
     super::column::has(&table.columns, name, kind)
 }
 
 /// An expression for one of the columns of the tasks.
 fn column(table: &Table, alias: &str, name: &str) -> String {
     let kind = TASKS.read().into_iter().find_map(|(known, kind)| (known == name).then_some(kind));
-    table.column(alias, name, kind.unwrap_or(Kind::Text))
+    table.column(alias, name, kind.unwrap_or(ColumnKind::Text))
 }
 
 /// The same notes, and one of the columns that are not copied.

@@ -4,7 +4,7 @@ use tokio_postgres::Transaction;
 
 use super::super::error::SchemaError;
 use super::super::place::Schema;
-use super::column::Kind;
+use super::column::ColumnKind;
 use super::source::{Source, Table};
 use crate::sql::{fill, without_comments};
 
@@ -50,10 +50,10 @@ fn claimed(source: &Source, enable: bool) -> Vec<String> {
              FROM ONLY {} AS e LEFT JOIN ONLY {} AS t ON t.id = e.task_id \
              CROSS JOIN LATERAL (VALUES (1, {}), (2, e.task_id::pg_catalog.int8), {}) AS k (place, key) \
              WHERE e.status = 'running' AND k.key IS NOT NULL",
-            log.column("e", "started_at", Kind::Time),
+            log.column("e", "started_at", ColumnKind::Time),
             source.name(log),
             source.name(tasks),
-            log.column("e", "lock_id", Kind::Integer),
+            log.column("e", "lock_id", ColumnKind::Integer),
             computed(tasks),
         ));
     }
@@ -70,7 +70,7 @@ fn claimed(source: &Source, enable: bool) -> Vec<String> {
         parts.push(format!(
             "SELECT 'item' AS kind, q.id::pg_catalog.int8 AS id, 1 AS place, q.id::pg_catalog.int8 AS key, q.status = 'processing' AS runs, \
              {} AS started_at FROM ONLY {} AS q WHERE q.status IN ('processing'{pending})",
-            queue.column("q", "started_at", Kind::Time),
+            queue.column("q", "started_at", ColumnKind::Time),
             source.name(queue),
         ));
     }
@@ -79,7 +79,8 @@ fn claimed(source: &Source, enable: bool) -> Vec<String> {
 
 /// What the published `get_task_lock_id` makes of a name, and what the published example locks for a type.
 fn computed(tasks: &Table) -> String {
-    let (name, of) = (tasks.column("t", "task_name", Kind::Text), tasks.column("t", "task_type", Kind::Text));
+    let (name, of) =
+        (tasks.column("t", "task_name", ColumnKind::Text), tasks.column("t", "task_type", ColumnKind::Text));
     format!(
         "(3, ('x' || pg_catalog.substr(pg_catalog.md5({name}), 1, 16))::pg_catalog.bit(64)::pg_catalog.int8), \
          (4, pg_catalog.hashtext('task:' || {of})::pg_catalog.int8)"

@@ -6,7 +6,7 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::super::error::SchemaError;
-use super::column::{Column, Kind, expression, has};
+use super::column::{Column, ColumnKind, expression, has};
 use super::tables::{LOG, Published, QUEUE, TASKS};
 use crate::sql::without_comments;
 use crate::trust::{TrustedOwners, untrusted};
@@ -27,7 +27,7 @@ pub(super) struct Table {
 
 impl Table {
     /// An expression for a column of it, under an alias.
-    pub(super) fn column(&self, alias: &str, name: &str, kind: Kind) -> String {
+    pub(super) fn column(&self, alias: &str, name: &str, kind: ColumnKind) -> String {
         expression(&self.columns, alias, name, kind)
     }
 }

@@ -1,6 +1,6 @@
 //! Which columns of each published table are read, and which of ours are written.
 
-use super::column::Kind;
+use super::column::ColumnKind;
 
 /// A table as it was published, and what becomes of its columns.
 #[derive(Debug)]
@@ -8,18 +8,18 @@ pub(super) struct Published {
     /// What it is called, there and here.
     pub(super) name: &'static str,
     /// Without these it is another table of that name.
-    pub(super) needed: &'static [(&'static str, Kind)],
+    pub(super) needed: &'static [(&'static str, ColumnKind)],
     /// What has to be of this type where it is there: to pass over it would do harm.
     pub(super) strict: &'static [&'static str],
     /// What else is read of it.
-    pub(super) known: &'static [(&'static str, Kind)],
+    pub(super) known: &'static [(&'static str, ColumnKind)],
     /// What of ours is written, beside the id.
     pub(super) written: &'static str,
 }
 
 impl Published {
     /// All that is read.
-    pub(super) fn read(&self) -> Vec<(&'static str, Kind)> {
+    pub(super) fn read(&self) -> Vec<(&'static str, ColumnKind)> {
         self.needed.iter().chain(self.known).copied().collect()
     }
 }
@@ -27,17 +27,17 @@ impl Published {
 /// As published, and two columns that many add and ours have with this meaning.
 pub(super) const TASKS: Published = Published {
     name: "scheduled_tasks",
-    needed: &[("id", Kind::Integer), ("task_name", Kind::Text), ("task_type", Kind::Text)],
+    needed: &[("id", ColumnKind::Integer), ("task_name", ColumnKind::Text), ("task_type", ColumnKind::Text)],
     // What is disabled there would be enabled here.
     strict: &["is_enabled"],
     known: &[
-        ("schedule_cron", Kind::Text),
-        ("is_enabled", Kind::Boolean),
-        ("last_run_at", Kind::Time),
-        ("next_run_at", Kind::Time),
-        ("created_at", Kind::Time),
-        ("priority", Kind::Integer),
-        ("payload", Kind::Json),
+        ("schedule_cron", ColumnKind::Text),
+        ("is_enabled", ColumnKind::Boolean),
+        ("last_run_at", ColumnKind::Time),
+        ("next_run_at", ColumnKind::Time),
+        ("created_at", ColumnKind::Time),
+        ("priority", ColumnKind::Integer),
+        ("payload", ColumnKind::Json),
     ],
     written: "task_name, task_type, schedule_cron, is_enabled, last_run_at, next_run_at, created_at, priority, payload",
 };
@@ -45,14 +45,14 @@ pub(super) const TASKS: Published = Published {
 /// The number of the key is read to know whether it is held; here it would be another one.
 pub(super) const LOG: Published = Published {
     name: "task_execution_log",
-    needed: &[("id", Kind::Integer), ("task_id", Kind::Integer), ("status", Kind::Text)],
+    needed: &[("id", ColumnKind::Integer), ("task_id", ColumnKind::Integer), ("status", ColumnKind::Text)],
     strict: &[],
     known: &[
-        ("worker_id", Kind::Text),
-        ("started_at", Kind::Time),
-        ("completed_at", Kind::Time),
-        ("error_message", Kind::Text),
-        ("lock_id", Kind::Integer),
+        ("worker_id", ColumnKind::Text),
+        ("started_at", ColumnKind::Time),
+        ("completed_at", ColumnKind::Time),
+        ("error_message", ColumnKind::Text),
+        ("lock_id", ColumnKind::Integer),
     ],
     written: "task_id, worker_id, status, started_at, completed_at, error_message, recovered_by",
 };
@@ -60,15 +60,15 @@ pub(super) const LOG: Published = Published {
 /// `task_queue`: the work queue.
 pub(super) const QUEUE: Published = Published {
     name: "task_queue",
-    needed: &[("id", Kind::Integer), ("status", Kind::Text)],
+    needed: &[("id", ColumnKind::Integer), ("status", ColumnKind::Text)],
     strict: &[],
     known: &[
-        ("task_name", Kind::Text),
-        ("payload", Kind::Json),
-        ("worker_id", Kind::Text),
-        ("created_at", Kind::Time),
-        ("started_at", Kind::Time),
-        ("completed_at", Kind::Time),
+        ("task_name", ColumnKind::Text),
+        ("payload", ColumnKind::Json),
+        ("worker_id", ColumnKind::Text),
+        ("created_at", ColumnKind::Time),
+        ("started_at", ColumnKind::Time),
+        ("completed_at", ColumnKind::Time),
     ],
     written: "task_name, payload, status, worker_id, created_at, started_at, completed_at, attempt, failures, error_message",
 };

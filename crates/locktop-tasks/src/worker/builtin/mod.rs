@@ -11,7 +11,7 @@ use super::event::{JobEvent, Report};
 use super::stop::Stop;
 use super::work::{Work, WorkError};
 use super::{Job, Source, Types, WorkerId};
-use payload::{Kind, Payload, What};
+use payload::{Payload, PayloadType, PayloadWork};
 use pg_connect::conninfo::ConnInfo;
 
 /// The kinds of work it knows, by a task's type or an item's name, each with its payload:
@@ -66,14 +66,14 @@ impl Builtin {
     /// The types that it knows and may do.
     #[must_use]
     pub fn types(&self) -> Types {
-        Types::only(Kind::ALL.iter().copied().filter(|kind| self.may(*kind)).map(Kind::as_str))
+        Types::only(PayloadType::ALL.iter().copied().filter(|kind| self.may(*kind)).map(PayloadType::as_str))
     }
 
-    fn may(&self, kind: Kind) -> bool {
+    fn may(&self, kind: PayloadType) -> bool {
         match kind {
-            Kind::Sleep | Kind::Sql | Kind::Notify => true,
-            Kind::Http => self.http,
-            Kind::Command => self.commands,
+            PayloadType::Sleep | PayloadType::Sql | PayloadType::Notify => true,
+            PayloadType::Http => self.http,
+            PayloadType::Command => self.commands,
         }
     }
 
@@ -98,14 +98,16 @@ impl Work for Builtin {
         let payload = self.read(job).map_err(WorkError::Refused)?;
         let limit = payload.timeout.unwrap_or(job.timeout);
         match payload.what {
-            What::Sleep(time) => tokio::select! {
+            PayloadWork::Sleep(time) => tokio::select! {
                 biased;
                 reason = stop.stopped() => Err(WorkError::Stopped(reason)),
                 () = tokio::time::sleep(time) => Ok(()),
                 () = tokio::time::sleep(limit) => Err(WorkError::Failed(timed_out(limit))),
             },
-            What::Sql(statement) => sql::run(&self.info, place::key(job), &statement, limit, &stop).await,
-            What::Http(request) => {
+            PayloadWork::Sql(statement) => {
+                sql::run(&self.info, place::key(job), &statement, limit, &stop).await
+            }
+            PayloadWork::Http(request) => {
                 let answered = tokio::select! {
                     biased;
                     reason = stop.stopped() => return Err(WorkError::Stopped(reason)),
@@ -116,7 +118,7 @@ impl Work for Builtin {
                 self.tell(job, answered.map_err(WorkError::Failed)?);
                 Ok(())
             }
-            What::Command(program) => {
+            PayloadWork::Command(program) => {
                 let said = command::run(&program, job, limit, &stop).await?;
                 self.tell(job, said);
                 Ok(())

@@ -20,7 +20,7 @@ const LONGEST_NOTE: usize = 7999;
 /// The types that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray, EnumString)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum PayloadType {
     Sleep,
     Sql,
     Notify,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Command,
 }
 
-impl Kind {
+impl PayloadType {
     pub(super) const ALL: &'static [Self] = Self::VARIANTS;
 
     pub(super) fn as_str(self) -> &'static str {
@@ -60,7 +60,7 @@ impl Kind {
 
 /// What a job of a built-in type has to do, read from its payload.
 #[derive(Debug, PartialEq)]
-pub(super) enum What {
+pub(super) enum PayloadWork {
     Sleep(Duration),
     Sql(String),
     Http(Box<Request>),
@@ -70,13 +70,13 @@ pub(super) enum What {
 /// A payload that was understood.
 #[derive(Debug, PartialEq)]
 pub(super) struct Payload {
-    pub(super) what: What,
+    pub(super) what: PayloadWork,
     /// In place of the job's own, and no longer than that.
     pub(super) timeout: Option<Duration>,
 }
 
 /// What kind a job is of. The error is for its row.
-pub(super) fn kind(job: &Job) -> Result<Kind, String> {
+pub(super) fn kind(job: &Job) -> Result<PayloadType, String> {
     let name = job.kind.as_str();
     if let Ok(kind) = name.parse() {
         return Ok(kind);
@@ -86,13 +86,13 @@ pub(super) fn kind(job: &Job) -> Result<Kind, String> {
         Source::Tasks => "task type",
         Source::Queue => "item's name",
     };
-    let known = Kind::ALL.iter().copied().map(Kind::as_str).collect::<Vec<_>>().join(", ");
+    let known = PayloadType::ALL.iter().copied().map(PayloadType::as_str).collect::<Vec<_>>().join(", ");
     Err(format!("the {what} \"{name}\" is not known: this worker knows {known}"))
 }
 
 impl Payload {
     /// Reads what this kind of job needs. The error is for its row.
-    pub(super) fn read(kind: Kind, job: &Job) -> Result<Self, String> {
+    pub(super) fn read(kind: PayloadType, job: &Job) -> Result<Self, String> {
         let of = match job.source {
             Source::Tasks => "a task of type",
             Source::Queue => "an item named",
@@ -114,11 +114,11 @@ impl Payload {
             return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above its own of {own} s")));
         }
         let what = match kind {
-            Kind::Sleep => seconds(&payload, "seconds").map(What::Sleep),
-            Kind::Sql => filled(&payload, "statement").map(What::Sql),
-            Kind::Notify => notification(&payload).map(What::Sql),
-            Kind::Http => Request::read(&payload).map(Box::new).map(What::Http),
-            Kind::Command => Program::read(&payload).map(What::Command),
+            PayloadType::Sleep => seconds(&payload, "seconds").map(PayloadWork::Sleep),
+            PayloadType::Sql => filled(&payload, "statement").map(PayloadWork::Sql),
+            PayloadType::Notify => notification(&payload).map(PayloadWork::Sql),
+            PayloadType::Http => Request::read(&payload).map(Box::new).map(PayloadWork::Http),
+            PayloadType::Command => Program::read(&payload).map(PayloadWork::Command),
         };
         Ok(Self { what: what.map_err(|error| wrong(&error))?, timeout })
     }
@@ -167,16 +167,16 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_understood() {
-        let sql = |text: &str| What::Sql(text.to_owned());
+        let sql = |text: &str| PayloadWork::Sql(text.to_owned());
         for (kind, payload, what, timeout) in [
-            ("sleep", r#"{"seconds": 1.5}"#, What::Sleep(Duration::from_millis(1500)), None),
-            ("sleep", r#"{"seconds": 0, "x": 1}"#, What::Sleep(Duration::ZERO), None),
+            ("sleep", r#"{"seconds": 1.5}"#, PayloadWork::Sleep(Duration::from_millis(1500)), None),
+            ("sleep", r#"{"seconds": 0, "x": 1}"#, PayloadWork::Sleep(Duration::ZERO), None),
             ("sql", r#"{"statement": "SELECT 1"}"#, sql("SELECT 1"), None),
             ("sql", r#"{"statement": "x", "timeout": 2}"#, sql("x"), Some(Duration::from_secs(2))),
             (
                 "sleep",
                 r#"{"seconds": 0, "timeout": 60}"#,
-                What::Sleep(Duration::ZERO),
+                PayloadWork::Sleep(Duration::ZERO),
                 Some(Duration::from_secs(60)),
             ),
             ("notify", r#"{"channel": "a"}"#, sql("SELECT pg_catalog.pg_notify('a', '')"), None),
