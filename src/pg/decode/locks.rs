@@ -77,7 +77,7 @@ impl<'a> Locks<'a> {
                     }
                 }
                 LocksRow::Lock(lock) if lock.pid == Some(reader.pid) && is_read(&lock) => {
-                    own_reads.push(lock)
+                    own_reads.push(lock);
                 }
                 LocksRow::Lock(lock) => rows.push(lock),
                 LocksRow::Last(found) => *last = Some(found),
