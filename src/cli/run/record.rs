@@ -55,7 +55,15 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     // Before the server is asked for anything: it may be in vain.
     let (look_sender, writing) = record::start(options, Box::new(say))?;
     let (names_in, names) = watch::channel(Learned::default());
-    let (mut live, info) = dashboard::connect_with(&settings, info, names, Some(redaction)).await?;
+    let (mut live, info) = match dashboard::connect_with(&settings, info, names, Some(redaction)).await {
+        Ok(connected) => connected,
+        Err(failure) => {
+            // What writes leaves the file as it was.
+            drop(look_sender);
+            let _ = tokio::task::spawn_blocking(move || writing.join()).await;
+            return Err(failure);
+        }
+    };
     live.keep_looks(look_sender);
     let file = file_for_a_person(&wanted.place);
     if let Some(file) = file {
@@ -84,7 +92,11 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     match end {
         Ok(Ok(Ok(()))) => {
             if let Some(file) = file {
-                say(&format!("recorded; locktop replay {} shows it", file.display()));
+                if file.exists() {
+                    say(&format!("recorded; locktop replay {} shows it", file.display()));
+                } else {
+                    say("no look came: nothing was recorded");
+                }
             }
             ended
         }

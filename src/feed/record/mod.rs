@@ -104,7 +104,7 @@ impl Tape {
             Output::closed(&options)?
         } else {
             let mut output = Output::open(&options)?;
-            output.write(&container::file(&options.about).map_err(io::Error::other)?)?;
+            output.begin(&options)?;
             output
         };
         let encoder = Encoder::with_events();
@@ -246,7 +246,7 @@ impl Tape {
     /// Opens the file of this trouble: another one in a folder, the same again where there is only one.
     fn begin(&mut self) -> io::Result<()> {
         self.output.next(&self.options)?;
-        self.output.write(&container::file(&self.options.about).map_err(io::Error::other)?)
+        self.output.begin(&self.options)
     }
 
     fn write_waiting(&mut self) -> io::Result<()> {
@@ -266,7 +266,7 @@ impl Tape {
         self.finish()?;
         self.output.next(&self.options)?;
         self.encoder.begin_group();
-        self.output.write(&container::file(&self.options.about).map_err(io::Error::other)?)
+        self.output.begin(&self.options)
     }
 
     fn sync(&mut self) {
@@ -285,6 +285,12 @@ impl Tape {
     /// # Errors
     /// When the last of it could not be written.
     pub fn end(mut self) -> io::Result<()> {
-        if self.failed.is_some() || !self.output.is_open() { Ok(()) } else { self.finish() }
+        if self.failed.is_some() || !self.output.is_open() {
+            Ok(())
+        } else if self.output.has_header_alone() {
+            self.output.take_back()
+        } else {
+            self.finish()
+        }
     }
 }

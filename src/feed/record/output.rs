@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::Options;
 use crate::clock;
 use crate::feed::replay::last_whole;
+use crate::wire::record::container;
 
 /// Nobody else reads what is recorded.
 const MODE: u32 = 0o600;
@@ -52,6 +53,10 @@ pub(super) struct Output {
     path: PathBuf,
     /// Bytes of whole records.
     length: u64,
+    /// Bytes that were there when it was opened.
+    found: u64,
+    /// Bytes that it has with what a file says of itself.
+    begin: u64,
     begun: Instant,
     is_dirty: bool,
     /// Held for as long as somebody records.
@@ -71,6 +76,8 @@ impl Output {
             is_open: false,
             path: PathBuf::new(),
             length: 0,
+            found: 0,
+            begin: 0,
             begun: clock::monotonic(),
             is_dirty: false,
             lock: None,
@@ -125,6 +132,8 @@ impl Output {
                     is_open: true,
                     path: PathBuf::new(),
                     length: 0,
+                    found: 0,
+                    begin: 0,
                     begun: clock::monotonic(),
                     is_dirty: false,
                     lock: None,
@@ -159,6 +168,8 @@ impl Output {
             is_open: true,
             path,
             length,
+            found: length,
+            begin: length,
             begun: clock::monotonic(),
             is_dirty: false,
             lock,
@@ -179,11 +190,32 @@ impl Output {
         Ok(())
     }
 
+    /// Writes what a file says of itself.
+    pub(super) fn begin(&mut self, options: &Options) -> io::Result<()> {
+        self.write(&container::file(&options.about).map_err(io::Error::other)?)?;
+        self.begin = self.length;
+        Ok(())
+    }
+
+    /// Whether nothing was written since.
+    pub(super) fn has_header_alone(&self) -> bool {
+        self.length == self.begin
+    }
+
     /// Takes away what was written of a record that is not whole.
     pub(super) fn cut(&mut self) {
         if let Some(file) = &mut self.file {
             // Where that fails too, who reads it skips what is damaged.
             let _ = file.set_len(self.length).and_then(|()| file.seek(SeekFrom::Start(self.length)));
+        }
+    }
+
+    /// Leaves the file as it was found, where no look came: one that was not there is gone.
+    pub(super) fn take_back(&mut self) -> io::Result<()> {
+        match &self.file {
+            Some(file) if self.found > 0 => file.set_len(self.found),
+            Some(_) => std::fs::remove_file(&self.path),
+            None => Ok(()),
         }
     }
 

@@ -202,7 +202,9 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     assert_eq!(recording.moments().len(), 4);
     // Those that are too many go, the oldest first.
     let rotation = Rotation { keep_size: Some(1), ..rotation };
-    Tape::open(Options { rotation, ..options }).unwrap().end().unwrap();
+    let mut tape = Tape::open(Options { rotation, ..options }).unwrap();
+    tape.keep(&stage.look(sample::incident(4.0)), &tell).unwrap();
+    tape.end().unwrap();
     assert_eq!(count(), 1);
 }
 

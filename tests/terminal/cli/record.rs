@@ -255,3 +255,21 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
     let left = run(locktop(&["report", cut.to_str().unwrap()]));
     assert!(left.status == Some(0) && left.out.contains("## Who made others wait"), "{left:?}");
 }
+
+/// Who could not connect has recorded nothing, and leaves a recording that is there as it was.
+#[tokio::test]
+async fn where_no_look_came_the_file_is_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("a.ltr");
+    let path = place.to_str().unwrap();
+    let in_vain = || run(locktop(&["record", path, "host=/nonexistent"]));
+    let left = in_vain();
+    assert!(left.status == Some(1) && left.err.contains("no server socket"), "{}", left.err);
+    assert!(!place.exists());
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let left = run(locktop(&["record", path, &server.conninfo(), "--for", "3s"]));
+    assert_eq!(left.status, Some(0), "{}", left.err);
+    let before = std::fs::read(&place).unwrap();
+    assert_eq!(in_vain().status, Some(1));
+    assert_eq!(std::fs::read(&place).unwrap(), before);
+}
