@@ -13,8 +13,9 @@ use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
 use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Timestamp, words};
 
-/// Where more wait, nobody searches the graph for each of them: that would be the square of their number.
-const SEARCHED: u32 = 1_000;
+/// Where more wait, nobody searches the graph for each of them: that would be the square of their number. With 1,000 in one queue it
+/// takes 10 ms at each look (`cargo bench --bench cost`, Backends).
+const SEARCHED: u32 = 250;
 
 /// Waiters whose statements are looked at for the name of a key.
 const ASKED: usize = 4;
