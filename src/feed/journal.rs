@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tracing::{Level, debug, enabled, info, warn};
 
+use crate::model::sections::SectionRead;
 use crate::model::snapshot::{Pooling, Section, Snapshot};
-use crate::model::unread::Unread;
 use crate::model::view::Slowed;
 
 /// A poll that takes longer is told, where the next one should have begun by then.
@@ -103,7 +103,8 @@ fn ms(time: Duration) -> String {
 /// What could not be read at this look, by what it is called here.
 fn unread(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let mut unread = BTreeMap::new();
-    for Unread { section, table, error, .. } in snapshot.unread() {
+    for SectionRead { section, table, error, .. } in snapshot.sections() {
+        let Some(error) = error else { continue };
         let of = table.map(|table| format!(" of {table}")).unwrap_or_default();
         unread.insert(format!("{}{of}", section.replace('_', " ")), error.to_string());
     }

@@ -3,11 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::{Change, of, seconds};
-use crate::model::Timestamp;
 use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
-use crate::model::snapshot::{Section, Snapshot};
-use crate::model::systems::TableRows;
 use crate::model::view::SnapshotView;
 use crate::text::{count, one_line};
 
@@ -65,61 +62,28 @@ fn same_server(change: &Change<'_>, before: SnapshotView<'_>) -> Option<Draft> {
     Some(Draft { subject: Some(Subject::Server), ..draft })
 }
 
-/// A section by its name in the JSON and its table, where there are several.
-type Name<'a> = (&'static str, &'a str);
-
-/// Why its last attempt failed, and when it was read.
-type State<'a> = (Option<&'a str>, Option<Timestamp>);
-
 fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
-    let old: FxHashMap<Name<'_>, State<'_>> = states(before.snapshot).into_iter().collect();
-    let new = states(change.after.snapshot);
-    let drafts = new.into_iter().filter_map(|((name, table), (error, taken_at))| {
-        let (before, _) = old.get(&(name, table)).copied().unwrap_or_default();
-        let (what, more, kind, severity) = match (before, error) {
+    let before_that = before.snapshot.sections();
+    let old: FxHashMap<_, _> = before_that.iter().map(|read| (read.name(), read)).collect();
+    let now = change.after.snapshot.sections();
+    let drafts = now.iter().filter_map(|new| {
+        let old = old.get(&new.name()).copied();
+        let (what, more, kind, severity) = match (old.and_then(|old| old.error), new.error) {
             (None, Some(error)) => {
                 ("could not be read", format!(": {error}"), Kind::SectionStale, Severity::Warning)
             }
             (Some(_), None) => ("could be read again", String::new(), Kind::SectionFresh, Severity::Info),
             _ => return None,
         };
-        let blank = if table.is_empty() { "" } else { " " };
-        let who = harmless(&format!("{name}{blank}{table}"));
+        let section = new.section;
+        let table = new.table.map(|table| format!(" {table}")).unwrap_or_default();
+        let who = harmless(&format!("{section}{table}"));
         let draft = of(who, what, change.now(), kind, severity);
-        let age = old.get(&(name, table)).and_then(|(_, at)| *at).filter(|_| error.is_none());
-        let length = age.zip(taken_at).map(|(from, to)| Length::Exactly(seconds(from, to)));
-        Some(Draft { more: harmless(&more), length, subject: Some(Subject::Section(name)), ..draft })
+        let read_before = old.and_then(|old| old.taken_at).filter(|_| new.error.is_none());
+        let length = read_before.zip(new.taken_at).map(|(from, to)| Length::Exactly(seconds(from, to)));
+        Some(Draft { more: harmless(&more), length, subject: Some(Subject::Section(section)), ..draft })
     });
     drafts.chain(redis(change, before)).collect()
-}
-
-fn states(snapshot: &Snapshot) -> Vec<(Name<'_>, State<'_>)> {
-    fn state<T>(section: &Section<T>) -> State<'_> {
-        (section.error.as_deref(), section.taken_at)
-    }
-    fn tables<'a, T>(
-        name: &'static str,
-        tables: &'a [TableRows<T>],
-    ) -> impl Iterator<Item = (Name<'a>, State<'a>)> {
-        tables.iter().map(move |table| ((name, &*table.source.name), state(&table.section)))
-    }
-    let mut states = vec![
-        (("server", ""), state(&snapshot.server)),
-        (("backends", ""), state(&snapshot.backends)),
-        (("locks", ""), state(&snapshot.locks)),
-        (("prepared", ""), state(&snapshot.prepared)),
-    ];
-    for set in snapshot.task_sets.iter() {
-        let log = set.tables.executions.as_deref().unwrap_or_default();
-        states.push((("tasks", &set.tables.schedules), state(&set.tasks)));
-        states.push((("executions", log), state(&set.executions)));
-    }
-    let systems = &snapshot.systems;
-    states.extend(tables("leases", &systems.leases));
-    states.extend(tables("queue", &systems.counts));
-    states.extend(tables("rate_limits", &systems.limits));
-    states.extend(tables("id_generators", &systems.generators));
-    states
 }
 
 /// Redis servers that stopped to answer, and that answer again.
