@@ -14,7 +14,7 @@ use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Timestamp, words};
 
 /// Where more wait, nobody searches the graph for each of them: that would be the square of their number. With 1,000 in one queue it
-/// takes 10 ms at each look (`cargo bench --bench cost`, Backends).
+/// takes 5 ms at each look (`cargo bench --bench cost`, Backends).
 const SEARCHED: u32 = 250;
 
 /// Waiters whose statements are looked at for the name of a key.

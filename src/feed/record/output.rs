@@ -197,9 +197,9 @@ impl Output {
         Ok(())
     }
 
-    /// Whether nothing was written since.
+    /// Whether nothing was written to the file since. Who reads our output has the header, and is told that it ends.
     pub(super) fn has_header_alone(&self) -> bool {
-        self.length == self.begin
+        self.file.is_some() && self.length == self.begin
     }
 
     /// Takes away what was written of a record that is not whole.
