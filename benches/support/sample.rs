@@ -13,7 +13,7 @@ use locktop::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualT
 use locktop::model::lock_name::LockNames;
 use locktop::model::lock_waits::WaitCounter;
 use locktop::model::rate_limit::RateLimit;
-use locktop::model::snapshot::{Names, Section, Server, Snapshot};
+use locktop::model::snapshot::{Detection, Names, Section, Server, Snapshot};
 use locktop::model::snapshot_index::SnapshotIndex;
 use locktop::model::task::{Board, Execution, Schedule, TaskKey, Watch};
 use locktop::model::task_worker::TaskWorker;
@@ -147,6 +147,7 @@ impl Builder {
             locks: Section::fresh(self.locks, taken_at),
             locks_omitted: 0,
             prepared: Section::fresh(self.prepared, taken_at),
+            detection: Detection::done(taken_at),
             task_sets: Arc::new(task_sets),
             adapters: Arc::default(),
             systems: Arc::new(systems),

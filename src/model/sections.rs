@@ -33,6 +33,8 @@ impl Snapshot {
             read("backends", None, &self.backends),
             read("locks", None, &self.locks),
             read("prepared", None, &self.prepared),
+            read("tables", None, &self.detection.tables),
+            read("adapters", None, &self.detection.adapters),
         ];
         for set in self.task_sets.iter() {
             all.push(read("tasks", Some(&set.tables.schedules), &set.tasks));

@@ -210,6 +210,23 @@ impl Names {
     }
 }
 
+/// When the tables of the database were last looked for, and why the last attempt failed. While one of these is not known, a table that is
+/// not in the snapshot may exist all the same.
+#[derive(Debug, Clone, Default)]
+pub struct Detection {
+    /// The tables of tasks, leases and the other lock systems (`assets/sql/tables_find.sql`).
+    pub tables: Section<()>,
+    /// The job systems of others (`assets/sql/adapters_find.sql`).
+    pub adapters: Section<()>,
+}
+
+impl Detection {
+    /// Both were looked for at this time.
+    pub fn done(at: Timestamp) -> Self {
+        Self { tables: Section::fresh(Vec::new(), at), adapters: Section::fresh(Vec::new(), at) }
+    }
+}
+
 /// What one poll saw. Ages are measured from `taken_at`.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -225,6 +242,8 @@ pub struct Snapshot {
     pub locks_omitted: u64,
     /// Prepared transactions, of `pg_prepared_xacts`.
     pub prepared: Section<Prepared>,
+    /// Whether the tables below are all there are.
+    pub detection: Detection,
     /// The task tables there are, and what was read of them.
     pub task_sets: Arc<Vec<TaskSet>>,
     /// The tables of the other lock systems.

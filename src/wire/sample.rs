@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::backend::{Backend, State};
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
-use crate::model::snapshot::{Names, Pooling, Section, Server, Snapshot};
+use crate::model::snapshot::{Detection, Names, Pooling, Section, Server, Snapshot};
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::{Input, Party, WaitGraph};
@@ -98,6 +98,7 @@ pub(crate) fn view() -> View {
         locks: Section::fresh(locks, taken_at),
         locks_omitted: 0,
         prepared: Section::fresh(vec![prepared()], taken_at),
+        detection: Detection::done(taken_at),
         task_sets: Arc::default(),
         adapters: Arc::default(),
         systems: Arc::default(),

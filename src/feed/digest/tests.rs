@@ -3,7 +3,7 @@ use crate::model::Timestamp;
 use crate::model::event::Kind;
 use crate::model::finding::Severity;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
-use crate::model::snapshot::Section;
+use crate::model::snapshot::{Detection, Section};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(seconds, 0).unwrap()
@@ -28,6 +28,7 @@ fn snapshot(seconds: i64, locks: Section<Lock>) -> Snapshot {
         locks,
         locks_omitted: 0,
         prepared: Section::fresh(Vec::new(), at(seconds)),
+        detection: Detection::done(at(seconds)),
         task_sets: std::sync::Arc::default(),
         adapters: std::sync::Arc::default(),
         systems: std::sync::Arc::default(),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::backend::State;
 use crate::model::lock::{LockMode, VirtualTransaction};
-use crate::model::snapshot::Section;
+use crate::model::snapshot::{Detection, Section};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(seconds, 0).unwrap()
@@ -53,6 +53,7 @@ fn snapshot(seconds: i64, locks: &[Lock], backends: &[Backend]) -> Snapshot {
         locks: Section::fresh(locks.to_vec(), at(seconds)),
         locks_omitted: 0,
         prepared: Section::default(),
+        detection: Detection::done(at(seconds)),
         task_sets: std::sync::Arc::default(),
         adapters: std::sync::Arc::default(),
         systems: std::sync::Arc::default(),

@@ -17,9 +17,9 @@ use super::survey::{PartReading, Surveyed, surveyed};
 use crate::clock;
 use crate::model::adapter::{Adapter, InstallationRows, Part, PartRows, Parts, ROWS};
 use crate::model::lock::Lock;
-use crate::model::snapshot::Section;
+use crate::model::snapshot::{Section, Snapshot};
 use crate::model::{Text, Timestamp};
-use crate::pg::background::{Background, Renewal};
+use crate::pg::background::{Background, Detected, Renewal};
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::{DecodeError, row};
 use crate::pg::scope::Scope;
@@ -46,6 +46,7 @@ pub(in crate::pg) struct Adapters {
     wanted: Parts,
     /// When they are looked for again.
     renewal: Renewal,
+    detected: Detected,
     surveyed: Arc<Vec<Surveyed>>,
     /// What somebody looks at.
     shown: Parts,
@@ -53,7 +54,7 @@ pub(in crate::pg) struct Adapters {
     timing: FxHashMap<(u32, Part), Timing>,
     texts: Texts,
     rows: Arc<Vec<InstallationRows>>,
-    reading: Background<Result<Turn, SectionError>>,
+    reading: Background<Turn>,
 }
 
 /// When a part was read, and what that tells of the next time.
@@ -112,6 +113,7 @@ impl Adapters {
             scope,
             wanted: Parts::ALL,
             renewal: Renewal::default(),
+            detected: Detected::default(),
             surveyed: Arc::default(),
             shown: Parts::ALL,
             timing: FxHashMap::default(),
@@ -143,6 +145,14 @@ impl Adapters {
         self.shown = shown;
     }
 
+    /// Whether the installations of a snapshot are all there are. Before the first search has ended there is neither a time nor an error.
+    pub(in crate::pg) fn detection(&mut self, taken_at: Timestamp, before: Option<&Snapshot>) -> Section<()> {
+        if self.known.is_empty() {
+            self.detected.succeed();
+        }
+        self.detected.at(taken_at, before.map(|before| &before.detection.adapters))
+    }
+
     /// Begins to read what is due, unless that is under way. A table that was locked at the last poll is left in peace.
     pub(in crate::pg) fn begin(&mut self, client: &Arc<Client>, locks: &Section<Lock>) {
         if !self.reading.is_begun()
@@ -162,8 +172,11 @@ impl Adapters {
     ) {
         match self.reading.take(timeout).await {
             None => {}
-            Some(Ok(Ok(turn))) => self.take(turn, locks, taken_at),
-            Some(_) => self.renewal.fail(),
+            Some(Ok(turn)) => self.take(turn, locks, taken_at),
+            Some(Err(reason)) => {
+                self.renewal.fail();
+                self.detected.fail(reason);
+            }
         }
     }
 
@@ -214,6 +227,7 @@ impl Adapters {
     fn take(&mut self, turn: Turn, locks: &Section<Lock>, taken_at: Timestamp) {
         let mut all = Vec::clone(&self.rows);
         if let Some(surveyed) = turn.surveyed {
+            self.detected.succeed();
             for one in surveyed.iter().filter(|one| one.is_new) {
                 // Planned anew: what had timed out is tried again.
                 self.timing

@@ -20,6 +20,7 @@ use crate::pg::background::{Background, RENEW, REST};
 use crate::pg::decode::encoding::{Encoding, Encodings};
 use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
+use crate::pg::section_error::SectionError;
 use crate::pg::sql;
 
 /// Names of one kind of object by OID.
@@ -68,7 +69,7 @@ pub(super) struct NameCache {
     asked: Asked,
     renewed: Instant,
     rest_until: Option<Instant>,
-    asking: Background<Result<FoundNames, tokio_postgres::Error>>,
+    asking: Background<FoundNames>,
 }
 
 impl NameCache {
@@ -135,8 +136,8 @@ impl NameCache {
         }
         match self.asking.take(timeout).await {
             None => {}
-            Some(Ok(Ok(found))) => self.learn(found),
-            Some(_) => {
+            Some(Ok(found)) => self.learn(found),
+            Some(Err(_)) => {
                 self.asked = Asked::default();
                 self.rest_until = Some(clock::monotonic() + REST);
             }
@@ -242,7 +243,7 @@ struct Question {
 }
 
 impl Question {
-    async fn ask(self) -> Result<FoundNames, tokio_postgres::Error> {
+    async fn ask(self) -> Result<FoundNames, SectionError> {
         let mut found = FoundNames::default();
         if self.databases {
             let rows = self.client.query_typed(sql::DATABASES, &[]).await?;

@@ -22,7 +22,7 @@ use crate::model::Timestamp;
 use crate::model::adapter::Parts;
 use crate::model::backend::Backend;
 use crate::model::plan::Rights;
-use crate::model::snapshot::{Pooling, Section, Server, Snapshot, Tls};
+use crate::model::snapshot::{Detection, Pooling, Section, Server, Snapshot, Tls};
 use crate::pg::adapters::Adapters;
 use crate::pg::decode::backends::{Backends, KnownBackends};
 use crate::pg::decode::locks::Reader;
@@ -361,6 +361,10 @@ impl Session {
             locks,
             locks_omitted,
             prepared,
+            detection: Detection {
+                tables: self.sources.detection(taken_at, before),
+                adapters: self.adapters.detection(taken_at, before),
+            },
             task_sets,
             systems,
             adapters: self.adapters.rows(),

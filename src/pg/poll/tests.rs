@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
-use crate::model::snapshot::Section;
+use crate::model::snapshot::{Detection, Section};
 
 fn lock(pid: i32, granted: bool, since: Option<i64>) -> Lock {
     Lock {
@@ -22,6 +22,7 @@ fn snapshot(locks: Vec<Lock>) -> Snapshot {
         locks: Section::fresh(locks, taken_at),
         locks_omitted: 0,
         prepared: Section::default(),
+        detection: Detection::done(taken_at),
         task_sets: std::sync::Arc::default(),
         adapters: std::sync::Arc::default(),
         systems: std::sync::Arc::default(),

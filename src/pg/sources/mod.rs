@@ -26,17 +26,17 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, Row};
 
-use super::background::{Background, Renewal};
+use super::background::{Background, Detected, Renewal};
 use super::decode::row;
 use super::decode::texts::Texts;
 use super::section_error::SectionError;
 use super::tables::Refusal;
+use crate::model::Timestamp;
 use crate::model::counted_waits::CountedWaits;
 use crate::model::lock::{Lock, LockTag};
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::Systems;
 use crate::model::task::TaskSet;
-use crate::model::{Text, Timestamp};
 use list::Readers;
 use reader::{Brought, Turn};
 use source::Source as _;
@@ -52,9 +52,8 @@ pub(super) struct Sources {
     readers: Readers,
     texts: Texts,
     renewal: Renewal,
-    /// Why nobody knows yet which tables there are.
-    unknown: Option<Text>,
-    looking: Background<Result<Readers, SectionError>>,
+    detected: Detected,
+    looking: Background<Readers>,
 }
 
 impl Answers {
@@ -90,14 +89,17 @@ impl Sources {
             Err(error) if error.as_db_error().is_some() => look(client, &search).await,
             Err(error) => Err(error.into()),
         };
-        let mut renewal = Renewal::default();
+        let (mut renewal, mut detected) = (Renewal::default(), Detected::default());
         renewal.begin();
-        if readers.is_err() {
-            renewal.fail();
+        match &readers {
+            Ok(_) => detected.succeed(),
+            Err(error) => {
+                renewal.fail();
+                detected.fail(error.text());
+            }
         }
-        let unknown = readers.as_ref().err().map(SectionError::text);
         let readers = readers.unwrap_or_default();
-        Self { search, readers, texts, renewal, unknown, looking: Background::default() }
+        Self { search, readers, texts, renewal, detected, looking: Background::default() }
     }
 
     /// Whether somebody looks for tables just now.
@@ -120,9 +122,20 @@ impl Sources {
         }
         match self.looking.take(timeout).await {
             None => {}
-            Some(Ok(Ok(readers))) => (self.readers, self.unknown) = (readers, None),
-            Some(_) => self.renewal.fail(),
+            Some(Ok(readers)) => {
+                self.readers = readers;
+                self.detected.succeed();
+            }
+            Some(Err(reason)) => {
+                self.renewal.fail();
+                self.detected.fail(reason);
+            }
         }
+    }
+
+    /// Whether the tables of a snapshot are all there are.
+    pub(super) fn detection(&mut self, taken_at: Timestamp, before: Option<&Snapshot>) -> Section<()> {
+        self.detected.at(taken_at, before.map(|before| &before.detection.tables))
     }
 
     /// Sends the statements, and waits for their answers. A table that was locked exclusively in `before` is not
@@ -140,7 +153,7 @@ impl Sources {
         locks: &Section<Lock>,
         taken_at: Timestamp,
     ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
-        if let (Some(reason), Some(before)) = (&self.unknown, before) {
+        if let (Some(reason), Some(before)) = (self.detected.unknown(), before) {
             return list::aged(before, reason);
         }
         let mut turn = Turn { texts: &mut self.texts, has_changed: false, locks, taken_at };

@@ -208,6 +208,10 @@ impl Encoder {
         ];
         states.extend(tables::set_states(&snapshot.task_sets));
         states.extend(tables::system_states(&snapshot.systems));
+        states.extend([
+            SectionState::of(&snapshot.detection.tables),
+            SectionState::of(&snapshot.detection.adapters),
+        ]);
         let events = self.new_events(look);
         let (blame, tick) = self.blame(&look.view.blame);
         let payload = Payload {

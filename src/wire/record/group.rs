@@ -21,7 +21,7 @@ use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::{Lock, Prepared};
 use crate::model::past::{GraphFrom, KeptLook, Past};
 use crate::model::redis_lease::RedisLeases;
-use crate::model::snapshot::{Server, Snapshot};
+use crate::model::snapshot::{Detection, Server, Snapshot};
 use crate::model::systems::Systems;
 use crate::model::wait_graph::Answer;
 
@@ -176,6 +176,9 @@ impl Reading<'_> {
         let (locks, prepared) = (states.section(locks), states.section(prepared));
         let task_sets = tables::sets(&self.part(Kind::Tasks)?, &mut states, strings);
         let systems = tables::systems(&self.part(Kind::Systems)?, &mut states, strings);
+        // Behind all that a format before them has.
+        let detection =
+            Detection { tables: states.section(Vec::new()), adapters: states.section(Vec::new()) };
         let redis: redis_rows::Redis = self.part(Kind::Redis)?;
         let redis = Column::<RedisLeases>::get(&redis, 0, strings);
         Ok(Snapshot {
@@ -185,6 +188,7 @@ impl Reading<'_> {
             locks,
             locks_omitted: head.locks_omitted,
             prepared,
+            detection,
             task_sets: Arc::new(task_sets),
             systems: Arc::new(Systems { redis: Arc::new(redis), ..systems }),
             answers: rows::<Answer>(&self.part(Kind::Answers)?, strings),

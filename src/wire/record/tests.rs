@@ -33,7 +33,7 @@ use crate::model::past::{GraphFrom, KeptLook, Look, Past};
 use crate::model::plan::Rights;
 use crate::model::rate_limit::RateLimit;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
-use crate::model::snapshot::{Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls};
+use crate::model::snapshot::{Detection, Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls};
 use crate::model::systems::{Source, Systems, TableRows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
 use crate::model::task_worker::TaskWorker;
@@ -426,6 +426,7 @@ impl Dice {
             locks: self.section(locks),
             locks_omitted: self.roll(),
             prepared: self.section(prepared),
+            detection: Detection { tables: self.section(Vec::new()), adapters: self.section(Vec::new()) },
             task_sets: Arc::new(sets),
             systems: Arc::new(self.systems()),
             answers: self.some(3, Self::answer),
@@ -626,6 +627,8 @@ fn same(kept: &KeptLook, look: &Look) {
     same_section(&new.backends, &old.backends);
     same_section(&new.locks, &old.locks);
     same_section(&new.prepared, &old.prepared);
+    same_section(&new.detection.tables, &old.detection.tables);
+    same_section(&new.detection.adapters, &old.detection.adapters);
     assert_eq!(new.answers, old.answers);
     assert_eq!((&new.names.relations, &new.names.databases), (&old.names.relations, &old.names.databases));
     assert_eq!(new.task_sets.len(), old.task_sets.len());

@@ -16,7 +16,7 @@ use super::*;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockModes, LockType, VirtualTransaction};
 use crate::model::lock_name::LockNames;
-use crate::model::snapshot::{Names, Pooling, Section, Server, Snapshot};
+use crate::model::snapshot::{Detection, Names, Pooling, Section, Server, Snapshot};
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::task::Board;
 use crate::model::thresholds::Thresholds;
@@ -84,6 +84,7 @@ impl Stage {
             locks: Section::fresh(Vec::new(), now()),
             locks_omitted: 0,
             prepared: Section::fresh(Vec::new(), now()),
+            detection: Detection::done(now()),
             task_sets: Arc::default(),
             adapters: Arc::default(),
             systems: Arc::default(),
