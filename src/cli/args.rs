@@ -198,8 +198,8 @@ pub struct WorkerArgs {
     /// Also run programs, type command, with the rights of this process: whoever may write to the tables may run any.
     #[arg(long)]
     pub allow_commands: bool,
-    /// Also send HTTP requests, type http, from this host: whoever may write to the tables reaches what it reaches.
-    #[arg(long)]
+    /// Refused with what replaces it: scripts and units of 0.1.0 have it.
+    #[arg(long, hide = true)]
     pub allow_http: bool,
     /// The name of the schema that the tables are in, as it is: without quotes, and case counts.
     #[arg(long, value_name = "NAME", default_value_t)]

@@ -56,16 +56,16 @@ fn tasks(look: &CheckInput<'_>) -> Vec<Finding> {
         let first = rows.iter().min_by_key(|row| (due(row).is_none(), due(row)))?;
         let since = due(first);
         let (name, age) = (text::one_line(&first.name(snapshot)).into_owned(), look.age_text(since));
-        let kind = type_text(kind);
+        let what = type_text(kind);
         let summary = match rows.len() {
-            1 => format!("{name} overdue{age}: no worker takes {kind}"),
+            1 => format!("{name} overdue{age}: no worker takes {what}"),
             count => {
                 let count = text::count(count as u64);
-                format!("{count} tasks of {kind} overdue, the first, {name},{age}: no worker takes them")
+                format!("{count} tasks of {what} overdue, the first, {name},{age}: no worker takes them")
             }
         };
         let takers = takers.get(set)?.as_ref()?;
-        Some(new(summary, Subject::Task(first.task), since, takers))
+        Some(new(summary, Subject::Task(first.task), since, (kind, takers)))
     };
     groups.into_iter().filter_map(finding).collect()
 }
@@ -96,16 +96,16 @@ fn items(look: &CheckInput<'_>) -> Vec<Finding> {
         }
         for (kind, rows) in groups {
             let Some(first) = rows.iter().min_by_key(|row| since(row)) else { continue };
-            let (id, kind, age) = (first.id, type_text(kind.as_deref()), look.age_text(since(first)));
+            let (id, what, age) = (first.id, type_text(kind.as_deref()), look.age_text(since(first)));
             let summary = match rows.len() {
-                1 => format!("queue item {} of {kind} due{age}: no worker takes it", id.id),
+                1 => format!("queue item {} of {what} due{age}: no worker takes it", id.id),
                 count => {
                     let more = if is_all { "" } else { " or more" };
-                    format!("{count}{more} queue items of {kind} due, the first{age}: no worker takes them")
+                    format!("{count}{more} queue items of {what} due, the first{age}: no worker takes them")
                 }
             };
             // A worker of one's own that is idle and has not said what it takes may be the one: it is seen only while it works.
-            let finding = new(summary, Subject::Item(id), since(first), &takers);
+            let finding = new(summary, Subject::Item(id), since(first), (kind.as_deref(), &takers));
             findings.push(Finding { severity: Severity::Info, ..finding });
         }
     }
@@ -125,7 +125,7 @@ fn new(
     summary: String,
     subject: Subject,
     since: Option<crate::model::Timestamp>,
-    takers: &Takers,
+    (kind, takers): (Option<&str>, &Takers),
 ) -> Finding {
     let types = takers.types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let types = text::fit(&text::one_line_prefix(&types, TYPES * 2), TYPES).into_owned();
@@ -133,6 +133,10 @@ fn new(
         1 => format!("the one worker takes {types}"),
         count => format!("{count} workers take {types}"),
     };
+    // A type of locktop's own worker, up to 0.1.0.
+    let removed =
+        if kind == Some("http") { "; locktop's http was removed: use type command with curl" } else { "" };
+    let about = format!("{about}{removed}");
     let finding = Finding::new("unserved_type", Severity::Warning, summary, subject).about(about);
     Finding { since, ..finding }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locktop::worker::{Builtin, Job, Options, Stop, Work, WorkError};
+use locktop::worker::{Builtin, HTTP_REMOVED, Job, Options, Stop, Work, WorkError};
 
 use super::db::{Session, installed};
 use super::hand::{Held, Seen, Worker, ended, log, no_session_is_left, task};
@@ -30,6 +30,7 @@ async fn statements_and_naps_are_run_and_what_cannot_be_done_is_refused() {
             ("slow nap", "sleep", "'{\"seconds\": 60, \"timeout\": 0.1}'"),
             ("none", "sql", "NULL"),
             ("strange", "http", "'{}'"),
+            ("program", "command", "'{}'"),
             ("begin", "sql", "'{\"statement\": \"START TRANSACTION\"}'"),
             ("copy out", "sql", "'{\"statement\": \"COPY public.done TO STDOUT\"}'"),
             ("copy in", "sql", "'{\"statement\": \"COPY public.done FROM STDIN\"}'"),
@@ -40,9 +41,9 @@ async fn statements_and_naps_are_run_and_what_cannot_be_done_is_refused() {
         let options = Worker::options(&info, "w");
         let work = builtin(&options);
         let worker = Worker::start(options, work);
-        ended(&session, 13).await;
+        ended(&session, 14).await;
         let summary = worker.quit().await;
-        assert_eq!((summary.completed, summary.failed), (3, 10), "{version}");
+        assert_eq!((summary.completed, summary.failed), (3, 11), "{version}");
         let outcomes = session
             .ask("SELECT task_name, status, error_message FROM task_execution_log e JOIN scheduled_tasks t ON t.id = task_id ORDER BY e.id")
             .await;
@@ -57,7 +58,8 @@ async fn statements_and_naps_are_run_and_what_cannot_be_done_is_refused() {
             "slow|failed|timed out after 0.1 s",
             "slow nap|failed|timed out after 0.1 s",
             &format!("none|failed|the payload of a task of type \"sql\" is missing; {sql}"),
-            "strange|failed|the type \"http\" is not allowed here: --allow-http allows it",
+            &format!("strange|failed|{HTTP_REMOVED}"),
+            "program|failed|the type \"command\" is not allowed here: --allow-commands allows it",
             "begin|failed|the statement left a transaction open, which was rolled back: BEGIN is not for a task, whose one statement is a transaction by itself",
             &format!("copy out|failed|{copy}"),
             &format!("copy in|failed|{copy}"),

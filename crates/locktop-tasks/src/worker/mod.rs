@@ -45,7 +45,7 @@ pub use log::{Format, line};
 pub use stop::{Stop, StopReason, gate};
 pub use work::{Work, WorkError};
 
-pub use builtin::Builtin;
+pub use builtin::{Builtin, HTTP_REMOVED};
 
 use crate::trust::TrustedOwners;
 use crate::work_session::OpenError;

@@ -16,11 +16,14 @@ use super::Failure;
 use crate::clock;
 use crate::locks::work_session::OpenError;
 use crate::worker::{
-    self, Builtin, Event, Format, Level, Options, Report, Source, Types, WorkerError, WorkerId,
+    self, Builtin, Event, Format, HTTP_REMOVED, Level, Options, Report, Source, Types, WorkerError, WorkerId,
 };
 use pg_connect::conninfo::ConnInfo;
 
 pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8, Failure> {
+    if arguments.allow_http {
+        return Err(Failure::Usage(format!("--allow-http: {HTTP_REMOVED}")));
+    }
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let mut info =
@@ -31,7 +34,6 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
     loop {
         let work = Builtin::new(info.clone(), &arguments.id)
             .with_commands(arguments.allow_commands)
-            .with_http(arguments.allow_http)
             .with_report(log.report());
         let options = Options {
             trusted_owners: settings.trusted_owners.clone(),
@@ -86,7 +88,7 @@ fn types(asked: &[String], known: &Types) -> Result<Types, Failure> {
         Some(name) => {
             let needs = match name.as_str() {
                 "command" => "it needs --allow-commands".to_owned(),
-                "http" => "it needs --allow-http".to_owned(),
+                "http" => HTTP_REMOVED.to_owned(),
                 _ => format!("this worker knows {}", names.join(", ")),
             };
             Err(Failure::Usage(format!("--types: no work of type \"{name}\" here: {needs}")))
@@ -223,6 +225,6 @@ mod tests {
                 .ends_with("type \"mail\" here: this worker knows sleep, sql")
         );
         assert!(asked(&["command"]).unwrap_err().ends_with("it needs --allow-commands"));
-        assert!(asked(&["http"]).unwrap_err().ends_with("it needs --allow-http"));
+        assert!(asked(&["http"]).unwrap_err().ends_with(HTTP_REMOVED));
     }
 }

@@ -63,6 +63,17 @@ fn work_of_a_type_that_nobody_takes_is_told_by_its_type() {
 }
 
 #[test]
+fn for_the_removed_type_http_the_remedy_is_named() {
+    let mut b = stage();
+    worker(&mut b, 11, Some(r#"["sql","push","mail"]"#));
+    b.task(5, "hook", "http", 60.0, 240.0);
+    b.item(9, "http", "pending", 90.0);
+    let about: Vec<_> = told(b).into_iter().filter(|(check, ..)| *check == "unserved_type").collect();
+    assert_eq!(about.len(), 2, "{about:?}");
+    assert!(about.iter().all(|(.., about)| about.ends_with("http was removed: use type command with curl")));
+}
+
+#[test]
 fn it_is_about_the_first_row_of_the_type() {
     let mut b = stage();
     worker(&mut b, 11, Some(r#"["sql","push"]"#));

@@ -2,7 +2,6 @@
 
 mod command;
 mod fields;
-mod http;
 mod payload;
 mod place;
 mod sql;
@@ -11,6 +10,7 @@ use super::event::{JobEvent, Report};
 use super::stop::Stop;
 use super::work::{Work, WorkError};
 use super::{Job, Source, Types, WorkerId};
+pub use payload::HTTP_REMOVED;
 use payload::{Payload, PayloadType, PayloadWork};
 use pg_connect::conninfo::ConnInfo;
 
@@ -19,7 +19,6 @@ use pg_connect::conninfo::ConnInfo;
 /// - `sleep`, `{"seconds": 1.5}`: does nothing for so long;
 /// - `sql`, `{"statement": "…"}`: one statement, on a connection of its own;
 /// - `notify`, `{"channel": "…", "payload": "…"}`: a notification, likewise;
-/// - `http`, `{"url": "…"}` with `method`, `headers`, `body` and `status`: one request, where that is allowed;
 /// - `command`, `{"argv": ["…"]}` with `env`: one program, where that is allowed.
 ///
 /// All end when the timeout of the task or item is over, and fail then: a worker that lives enforces the limit itself, so that a recovery
@@ -32,17 +31,16 @@ use pg_connect::conninfo::ConnInfo;
 pub struct Builtin {
     info: ConnInfo,
     commands: bool,
-    http: bool,
     report: Report,
 }
 
 impl Builtin {
-    /// `sql` and `notify` run where `info` leads, as the same role. Neither `command` nor `http` is allowed.
+    /// `sql` and `notify` run where `info` leads, as the same role. `command` is not allowed.
     #[must_use]
     pub fn new(info: ConnInfo, worker: &WorkerId) -> Self {
         // Cut by the server, and without what it would put a question mark for.
         let info = info.with_application_name(&format!("locktop task of {worker}"));
-        Self { info, commands: false, http: false, report: Report::nowhere() }
+        Self { info, commands: false, report: Report::nowhere() }
     }
 
     /// Runs programs too, with the rights of this process: whoever may write to the tables may run any.
@@ -51,13 +49,7 @@ impl Builtin {
         Self { commands: allowed, ..self }
     }
 
-    /// Sends HTTP requests too, from this host: whoever may write to the tables reaches what it reaches.
-    #[must_use]
-    pub fn with_http(self, allowed: bool) -> Self {
-        Self { http: allowed, ..self }
-    }
-
-    /// Tells there what programs have said, and what servers have answered.
+    /// Reports the output of programs there.
     #[must_use]
     pub fn with_report(self, report: Report) -> Self {
         Self { report, ..self }
@@ -72,7 +64,6 @@ impl Builtin {
     fn may(&self, kind: PayloadType) -> bool {
         match kind {
             PayloadType::Sleep | PayloadType::Sql | PayloadType::Notify => true,
-            PayloadType::Http => self.http,
             PayloadType::Command => self.commands,
         }
     }
@@ -106,17 +97,6 @@ impl Work for Builtin {
             },
             PayloadWork::Sql(statement) => {
                 sql::run(&self.info, place::key(job), &statement, limit, &stop).await
-            }
-            PayloadWork::Http(request) => {
-                let answered = tokio::select! {
-                    biased;
-                    reason = stop.stopped() => return Err(WorkError::Stopped(reason)),
-                    answered = tokio::time::timeout(limit, http::send(&request)) => answered,
-                };
-                // Dropped, a request ends with its connection; what the server made of it is not known.
-                let answered = answered.unwrap_or_else(|_| Err(timed_out(limit)));
-                self.tell(job, answered.map_err(WorkError::Failed)?);
-                Ok(())
             }
             PayloadWork::Command(program) => {
                 let said = command::run(&program, job, limit, &stop).await?;

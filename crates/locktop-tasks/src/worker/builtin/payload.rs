@@ -8,7 +8,6 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::command::Program;
 use super::fields::{filled, seconds};
-use super::http::Request;
 use super::{Job, Source};
 use locktop_base::text;
 
@@ -17,6 +16,9 @@ use locktop_base::text;
 const LONGEST_CHANNEL: usize = 63;
 const LONGEST_NOTE: usize = 7999;
 
+/// A type of 0.1.0, which `--allow-http` allowed.
+pub const HTTP_REMOVED: &str = "the type \"http\" was removed: use the type \"command\" with --allow-commands and a payload such as {\"argv\": [\"curl\", \"-fsS\", \"https://…\"]}";
+
 /// The types that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray, EnumString)]
 #[strum(serialize_all = "snake_case")]
@@ -24,7 +26,6 @@ pub(super) enum PayloadType {
     Sleep,
     Sql,
     Notify,
-    Http,
     Command,
 }
 
@@ -38,7 +39,6 @@ impl PayloadType {
     /// What to do where it is not allowed.
     pub(super) fn allowed_by(self) -> &'static str {
         match self {
-            Self::Http => "--allow-http allows it",
             Self::Command => "--allow-commands allows it",
             Self::Sleep | Self::Sql | Self::Notify => "nothing has to allow it",
         }
@@ -50,9 +50,6 @@ impl PayloadType {
             Self::Sleep => r#"{"seconds": 1.5}"#,
             Self::Sql => r#"{"statement": "…"}"#,
             Self::Notify => r#"{"channel": "…", "payload": "…"}"#,
-            Self::Http => {
-                r#"{"method": "POST", "url": "https://…", "headers": {…}, "body": …, "status": 200}"#
-            }
             Self::Command => r#"{"argv": ["program", "argument"], "env": {"NAME": "value"}}"#,
         }
     }
@@ -63,7 +60,6 @@ impl PayloadType {
 pub(super) enum PayloadWork {
     Sleep(Duration),
     Sql(String),
-    Http(Box<Request>),
     Command(Program),
 }
 
@@ -80,6 +76,9 @@ pub(super) fn kind(job: &Job) -> Result<PayloadType, String> {
     let name = job.kind.as_str();
     if let Ok(kind) = name.parse() {
         return Ok(kind);
+    }
+    if name == "http" {
+        return Err(HTTP_REMOVED.to_owned());
     }
     let name = text::fit(&text::one_line(name), 60).into_owned();
     let what = match job.source {
@@ -117,7 +116,6 @@ impl Payload {
             PayloadType::Sleep => seconds(&payload, "seconds").map(PayloadWork::Sleep),
             PayloadType::Sql => filled(&payload, "statement").map(PayloadWork::Sql),
             PayloadType::Notify => notification(&payload).map(PayloadWork::Sql),
-            PayloadType::Http => Request::read(&payload).map(Box::new).map(PayloadWork::Http),
             PayloadType::Command => Program::read(&payload).map(PayloadWork::Command),
         };
         Ok(Self { what: what.map_err(|error| wrong(&error))?, timeout })
@@ -216,16 +214,14 @@ mod tests {
             ("notify", Some(r#"{"channel": ""}"#), "empty \"channel\""),
             ("notify", Some(&long), "\"payload\" of more than 7999 bytes"),
             ("command", Some("{}"), "\"argv\""),
-            ("http", Some(r#"{"url": "x"}"#), "\"url\""),
         ] {
             let error = read(&job(kind, payload)).unwrap_err();
             assert!(error.contains(said) && error.contains(&format!("\"{kind}\"")), "{error}");
             assert!(error.contains("; such as {\""), "{error}");
         }
         let error = read(&job("mail", None)).unwrap_err();
-        assert!(
-            error.ends_with("\"mail\" is not known: this worker knows sleep, sql, notify, http, command")
-        );
+        assert!(error.ends_with("\"mail\" is not known: this worker knows sleep, sql, notify, command"));
+        assert_eq!(read(&job("http", Some(r#"{"url": "https://a"}"#))).unwrap_err(), HTTP_REMOVED);
         let error = read(&job("a\u{1b}[2J\nb", None)).unwrap_err();
         assert!(!error.contains(|c: char| c.is_control()), "{error:?}");
     }
