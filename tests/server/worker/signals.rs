@@ -152,6 +152,8 @@ async fn what_cannot_work_is_said_in_one_line() {
         (&[], &stranger, 1, "permission denied"),
         (&[], &place.replace("dbname=", "dbname=x"), 1, "does not exist"),
         (&["--concurrency", "0"], &place, 2, "--concurrency"),
+        (&["--allow-http"], &place, 2, "use the type \"command\" with --allow-commands"),
+        (&["--types", "http"], &place, 2, "[\"curl\", \"-fsS\", "),
     ] {
         let mut line = vec!["-w", "worker", "--id", "w"];
         line.extend(arguments);

@@ -21,7 +21,7 @@ pub(super) fn filled(payload: &Map<String, Value>, name: &str) -> Result<String,
 }
 
 /// A text that may be there.
-pub(super) fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
     match payload.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
