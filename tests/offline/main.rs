@@ -13,6 +13,12 @@ mod architecture;
 mod config;
 mod cycles;
 mod fuzz;
+mod manual;
+#[path = "../support/manual.rs"]
+mod manual_pages;
 mod monitoring;
+mod plain_words;
+#[path = "../support/plain_words.rs"]
+mod plain_words_of;
 mod proto;
 mod text_on_screen;

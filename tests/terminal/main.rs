@@ -16,6 +16,7 @@ mod cli;
 mod demo;
 #[path = "../support/document.rs"]
 mod document;
+mod manual;
 #[path = "../support/pooler.rs"]
 mod pooler;
 #[path = "../support/proxy.rs"]

@@ -1,7 +1,7 @@
 //! The panes. Each is a file with one value: its columns, its rows and their order, what its title and its detail page say.
 //!
 //! The list below is the only place that names all of them; which screen a pane stands on is said in
-//! [`crate::app::screens`]. `docs/adding.md` says how to add a column, and a pane.
+//! [`crate::app::screens`]. `docs/dev/adding.md` says how to add a column, and a pane.
 
 mod advisory;
 pub mod backends;

@@ -1,5 +1,5 @@
 //! Adapters: the job systems of others, as data. A file says how their tables are told, what is read of them and what can be known of a
-//! worker; nothing here is code of one system. `docs/adapters.md` is the manual of the format.
+//! worker; nothing here is code of one system. `docs/dev/adapter-format.md` is the manual of the format.
 
 mod action;
 mod board;

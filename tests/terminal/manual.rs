@@ -1,0 +1,374 @@
+//! The commands and SQL blocks of README and manual do what they show: they are run, in the order of their page, against a real
+//! server. A command that needs a terminal or a network is read by the program's own parser. A command of another program is run, or
+//! is in `NOT_RUN` with the reason; one that is in neither is a failure.
+
+#[path = "../support/manual.rs"]
+mod pages;
+#[path = "../support/suite.rs"]
+mod support;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tokio_postgres::Client;
+
+use pages::{Block, blocks, root};
+use support::{open, server};
+
+use crate::binary;
+
+/// How the command lines of the manual become those of the test: names of a server that does not exist, places that need root, and what
+/// would run for ever or ask.
+const PLACEHOLDERS: &[(&str, &str)] = &[
+    ("postgres://monitor@db.example.com/", "postgres://monitor@@SOCKET_URI@/"),
+    ("db.example.com", "@SOCKET@"),
+    ("/var/lib/locktop/", "@HOME@/recordings/"),
+    ("/usr/lib/nagios/plugins/", "@HOME@/plugins/"),
+    ("/etc/locktop/", "@HOME@/"),
+    ("locktop record incident.ltr app", "locktop record incident.ltr app --for 1s"),
+    ("locktop record @HOME@/recordings/ app", "locktop record @HOME@/recordings/ app --for 1s"),
+    ("locktop schema purge ", "locktop schema purge --yes "),
+    ("locktop schema drop ", "locktop schema drop --yes "),
+    ("locktop worker ", "locktop worker --exit-with-stdin "),
+];
+
+/// Lines that are not run, by how they begin, and why. What `cargo` is asked for is checked all the same ([`cargo`]).
+const NOT_RUN: &[(&str, &str)] = &[
+    ("cargo ", "builds the program; .ci/run does"),
+    ("tests/run.sh", "is the run that this test is a part of"),
+    (".ci/run", "has this test in it"),
+    ("sudo ", "changes the machine"),
+    ("journalctl ", "needs a service"),
+];
+
+/// The first words of a command after `locktop` that need a terminal, or a server of their own; they are parsed.
+const PARSED: &[(&str, &str)] =
+    &[("demo", "starts servers of its own; the suite `demo` runs it"), ("replay", "needs a terminal")];
+
+/// Exit statuses that are an answer: 1 of `check` and `lock-of` is what they found.
+fn is_answer(words: &[&str], status: i32) -> bool {
+    let most = match words {
+        ["check_locktop", ..] | ["locktop", "check", ..] => 2,
+        ["locktop", "lock-of", ..] => 1,
+        _ => 0,
+    };
+    (0..=most).contains(&status)
+}
+
+/// A place where the commands of one page run.
+struct Stage {
+    home: tempfile::TempDir,
+    socket: PathBuf,
+    client: Client,
+}
+
+impl Stage {
+    /// A database `app` as the manual has it: roles, tables, published tables, locktop's schema, and a recording with an incident.
+    async fn new() -> Self {
+        const ROLES: [&str; 4] = ["app", "monitor", "ops", "worker"];
+        let server = server().await;
+        let first = open(&support::conninfo(server)).await.client;
+        run(&first, "DROP DATABASE IF EXISTS app WITH (FORCE); CREATE DATABASE app").await.unwrap();
+        for role in ROLES {
+            run(&first, &format!("DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN SUPERUSER"))
+                .await
+                .unwrap();
+        }
+        let client = open(&support::conninfo(server).with_dbname("app")).await.client;
+        let published = std::fs::read_to_string(root().join("tests/server/tasks/recipe.sql")).unwrap();
+        client.batch_execute(&published).await.unwrap();
+        client
+            .batch_execute(
+                "CREATE TABLE orders (id int PRIMARY KEY, placed_at timestamptz); CREATE TABLE t (id int);
+                 CREATE SCHEMA shop; CREATE TABLE shop.orders (placed_at timestamptz);
+                 CREATE TABLE mail_jobs (id int PRIMARY KEY, kind text, state text, picked_at timestamptz, picked_by int);
+                 CREATE TABLE mail_nodes (id int PRIMARY KEY, seen_at timestamptz)",
+            )
+            .await
+            .unwrap();
+        let home = tempfile::Builder::new().prefix("manual").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let stage = Self { home, socket: server.socket_dir().to_owned(), client };
+        stage.prepare().await;
+        stage
+    }
+
+    async fn prepare(&self) {
+        let home = self.home.path();
+        for folder in ["bin", "recordings", "plugins"] {
+            std::fs::create_dir(home.join(folder)).unwrap();
+        }
+        for name in ["locktop", "check_locktop"] {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_locktop"), home.join("bin").join(name)).unwrap();
+        }
+        // "ssh db locktop …" runs here.
+        script(&home.join("bin/ssh"), "shift\nexec \"$@\"");
+        std::fs::write(home.join("migration.sql"), "BEGIN; ALTER TABLE orders ADD COLUMN note text; COMMIT")
+            .unwrap();
+        std::fs::write(home.join("recipe.sql"), "SELECT 1").unwrap();
+        let target = format!(
+            "[targets.prod]\nconninfo = \"host={} dbname=app user=postgres\"\n",
+            self.socket.display()
+        );
+        std::fs::write(home.join("config.toml"), target).unwrap();
+        self.must("locktop schema install app").await;
+        // One session waits for another, so that a recording has an episode.
+        let waiter = open(&support::conninfo(server().await).with_dbname("app")).await.client;
+        self.client.batch_execute("SELECT pg_advisory_lock(72707369)").await.unwrap();
+        let waits =
+            tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(72707369)").await });
+        let is_waiting = "SELECT 1 / count(*) FROM pg_locks WHERE NOT granted AND objid = 72707369";
+        support::wait_until("a session that waits", async || {
+            self.client.batch_execute(is_waiting).await.is_ok()
+        })
+        .await;
+        self.must("locktop record incident.ltr app --for 2s && cp incident.ltr recordings/2026-01-01.ltr")
+            .await;
+        self.client.batch_execute("SELECT pg_advisory_unlock(72707369)").await.unwrap();
+        waits.await.unwrap().unwrap();
+    }
+
+    async fn must(&self, line: &str) {
+        let (status, err) = self.shell(line).await;
+        assert_eq!(status, 0, "{line}: {err}");
+    }
+
+    /// Runs a line by a shell, in a home of its own.
+    async fn shell(&self, line: &str) -> (i32, String) {
+        let home = self.home.path();
+        let path = format!("{}:{}", home.join("bin").display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("set -o pipefail 2>/dev/null; {line}")]).current_dir(home).env_clear();
+        command.envs([
+            ("PATH", path.as_str()),
+            ("LANG", "C.UTF-8"),
+            ("PGUSER", "postgres"),
+            ("PGSSLMODE", "disable"),
+        ]);
+        command.env("HOME", home).env("PGHOST", &self.socket).env("LOCKTOP_CONFIG", home.join("config.toml"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let left = binary::run_beside(command).await;
+        (left.status.unwrap_or(-1), left.err)
+    }
+
+    /// What is wrong with a line of a block.
+    async fn check_line(&self, line: &str) -> Result<(), String> {
+        let line = line.split(" #").next().unwrap().trim();
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        let start = line.trim_start_matches(|c: char| c.is_ascii_uppercase() || matches!(c, '_' | '=' | '1'));
+        if let Some((program, _)) = NOT_RUN.iter().find(|(begin, _)| start.trim_start().starts_with(begin)) {
+            return if *program == "cargo " { cargo(start.trim_start()) } else { Ok(()) };
+        }
+        let line = PLACEHOLDERS.iter().fold(line.to_owned(), |line, (name, real)| line.replace(name, real));
+        let line = line
+            .replace("@SOCKET_URI@", &self.socket.display().to_string().replace('/', "%2F"))
+            .replace("@SOCKET@", &self.socket.display().to_string())
+            .replace("@HOME@", &self.home.path().display().to_string());
+        let words = words(&line)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if needs_a_terminal(&words) {
+            return parse(&words);
+        }
+        let (status, err) = self.shell(&line).await;
+        let lines: Vec<&str> = err.lines().collect();
+        if is_answer(&words, status) {
+            Ok(())
+        } else {
+            Err(format!("exit status {status}: {}", lines.join(" / ")))
+        }
+    }
+}
+
+fn script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The dashboard, and what is in `PARSED`, also behind a pipe.
+fn needs_a_terminal(words: &[&str]) -> bool {
+    words.split(|word| *word == "|").any(|words| {
+        let [program, rest @ ..] = words else { return false };
+        let is_locktop = *program == "locktop";
+        let is_listed = rest.first().is_some_and(|first| PARSED.iter().any(|(name, _)| name == first));
+        let is_export = rest.contains(&"--export");
+        is_locktop && !is_export && (is_listed || is_dashboard(rest))
+    })
+}
+
+/// Without a subcommand it is the dashboard.
+fn is_dashboard(words: &[&str]) -> bool {
+    let line = std::iter::once("locktop").chain(words.iter().copied()).map(OsString::from);
+    locktop::cli::parse(line).is_ok_and(|cli| cli.command.is_none())
+}
+
+/// Each program of the line by the real parser.
+fn parse(words: &[&str]) -> Result<(), String> {
+    for words in words.split(|word| *word == "|") {
+        let words = if let ["ssh", _, rest @ ..] = words { rest } else { words };
+        if words.first() != Some(&"locktop") {
+            return Err(format!("{:?} is no command of locktop, and is not run", words.join(" ")));
+        }
+        locktop::cli::parse(words.iter().map(OsString::from)).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The words of a line as a shell makes them, as far as the manual needs that.
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match quote {
+            Some(end) if c == end => quote = None,
+            Some(_) => word.get_or_insert_default().push(c),
+            None if c == '\'' || c == '"' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            None if c == ' ' => words.extend(word.take()),
+            None => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err("a quote is not closed".to_owned());
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// Whether the tests, benches, examples and crates that a line names exist.
+fn cargo(line: &str) -> Result<(), String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let package = words.windows(2).find(|pair| pair[0] == "-p").map_or(".", |pair| pair[1]);
+    let folder = if package == "." { root().to_owned() } else { root().join("crates").join(package) };
+    if !folder.join("Cargo.toml").exists() {
+        return Err(format!("there is no crate {package}"));
+    }
+    for pair in words.windows(2) {
+        let place = match pair[0] {
+            "--bench" => "benches",
+            "--test" => "tests",
+            "--example" => "examples",
+            _ => continue,
+        };
+        let path = folder.join(place).join(pair[1]);
+        if !path.with_extension("rs").exists() && !path.join("main.rs").exists() {
+            return Err(format!("there is no {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Each statement alone, as psql sends them. A role that exists is made again.
+async fn run(client: &Client, sql: &str) -> Result<(), String> {
+    for statement in statements(sql) {
+        if let Some(rest) = statement.strip_prefix("CREATE ROLE ") {
+            let name = rest.split([' ', ';']).next().unwrap();
+            let again = format!(
+                "DO $$ BEGIN DROP OWNED BY {name}; DROP ROLE {name}; EXCEPTION WHEN undefined_object THEN NULL; END $$"
+            );
+            client.batch_execute(&again).await.map_err(|error| message(&error))?;
+        }
+        client
+            .batch_execute(&statement)
+            .await
+            .map_err(|error| format!("{statement}: {}", message(&error)))?;
+    }
+    Ok(())
+}
+
+fn message(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
+}
+
+/// The statements of a text, without comments.
+fn statements(sql: &str) -> Vec<String> {
+    let without = sql.lines().map(|line| line.split("-- ").next().unwrap().trim_end());
+    let text = without.collect::<Vec<_>>().join("\n");
+    let (mut found, mut statement, mut in_quotes) = (Vec::new(), String::new(), false);
+    for c in text.chars() {
+        in_quotes ^= c == '\'';
+        if c == ';' && !in_quotes {
+            found.push(std::mem::take(&mut statement));
+        } else {
+            statement.push(c);
+        }
+    }
+    found.push(statement);
+    found.into_iter().map(|statement| statement.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+}
+
+/// What is wrong with a block.
+async fn check(stage: &Stage, block: &Block<'_>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    match block.language {
+        "sql" => wrong.extend(run(&stage.client, &block.lines.join("\n")).await.err()),
+        "sh" => {
+            for line in &block.lines {
+                wrong.extend(stage.check_line(line).await.err().map(|error| format!("{line}: {error}")));
+            }
+        }
+        "toml" => wrong.extend(check_toml(stage, &block.lines.join("\n")).await.err()),
+        _ => {}
+    }
+    wrong
+}
+
+/// A block of TOML is a config, or the file of an adapter, which the commands below it check.
+async fn check_toml(stage: &Stage, text: &str) -> Result<(), String> {
+    if text.starts_with("format = 1") {
+        return std::fs::write(stage.home.path().join("mailer.toml"), text)
+            .map_err(|error| error.to_string());
+    }
+    let file = stage.home.path().join("block.toml");
+    std::fs::write(&file, text).map_err(|error| error.to_string())?;
+    let (status, err) = stage.shell("locktop config check --config block.toml").await;
+    if status == 0 { Ok(()) } else { Err(err) }
+}
+
+#[tokio::test]
+async fn every_command_and_block_of_the_manual_runs() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for page in pages::pages() {
+        let blocks = blocks(&page.text);
+        let checked = |block: &&Block<'_>| ["sh", "sql", "toml"].contains(&block.language);
+        if !blocks.iter().any(|block| checked(&block)) {
+            continue;
+        }
+        let stage = Stage::new().await;
+        for block in blocks.iter().filter(checked) {
+            count += 1;
+            let found = check(&stage, block).await;
+            wrong.extend(found.into_iter().map(|error| format!("{}:{}: {error}", page.path, block.line)));
+        }
+    }
+    assert!(count > 40, "only {count} blocks were found");
+    assert!(wrong.is_empty(), "{} of {count} blocks:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn what_does_not_run_is_found() {
+    let stage = Stage::new().await;
+    for line in [
+        "locktop snapshto --format json app",
+        "locktop --no-such-option app",
+        "locktop demo --no-such-option",
+        "locktop check --only no_such_check app",
+        "no-such-program",
+        "cargo bench --bench no_such_bench",
+        "ssh db locktop recrod - | locktop replay -",
+    ] {
+        assert!(stage.check_line(line).await.is_err(), "{line}");
+    }
+    assert!(run(&stage.client, "SELECT no_such_function()").await.is_err());
+    assert!(check_toml(&stage, "no_such_key = 1").await.is_err());
+}
+
+#[test]
+fn a_line_is_cut_as_a_shell_does_and_sql_into_statements() {
+    assert_eq!(words("a 'b c' d=\"e f\" | g").unwrap(), ["a", "b c", "d=e f", "|", "g"]);
+    assert_eq!(statements("SELECT ';'; -- one; two\nSELECT 2;"), ["SELECT ';'", "SELECT 2"]);
+}
