@@ -18,9 +18,11 @@ const OPTIONS_OF_OTHERS: &[&str] = &[
     "--format",
     "--ignored",
     "--lib",
+    "--max-time",
     "--locked",
     "--long",
     "--release",
+    "--stat",
     "--test",
 ];
 

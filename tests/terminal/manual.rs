@@ -26,10 +26,13 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("/var/lib/locktop/", "@HOME@/recordings/"),
     ("/usr/lib/nagios/plugins/", "@HOME@/plugins/"),
     ("/etc/locktop/", "@HOME@/"),
-    ("locktop record incident.ltr app", "locktop record incident.ltr app --for 1s"),
-    ("locktop record @HOME@/recordings/ app", "locktop record @HOME@/recordings/ app --for 1s"),
+    ("locktop recover ", "locktop recover --yes "),
+    ("locktop recover --yes --dry-run ", "locktop recover --dry-run "),
+    ("locktop record incident.ltr app", "locktop record --for 1s incident.ltr app"),
+    ("locktop record --for 1s incident.ltr app --for", "locktop record incident.ltr app --for"),
+    ("locktop record @HOME@/recordings/", "locktop record --for 1s @HOME@/recordings/"),
     ("locktop schema purge ", "locktop schema purge --yes "),
-    ("locktop schema drop ", "locktop schema drop --yes "),
+    ("locktop schema drop app", "locktop schema drop --yes app && locktop schema install app"),
     ("locktop worker ", "locktop worker --exit-with-stdin "),
 ];
 
@@ -56,8 +59,12 @@ fn is_answer(words: &[&str], status: i32) -> bool {
     (0..=most).contains(&status)
 }
 
+/// One page at a time: they have a database of one name.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// A place where the commands of one page run.
 struct Stage {
+    _turn: tokio::sync::MutexGuard<'static, ()>,
     home: tempfile::TempDir,
     socket: PathBuf,
     client: Client,
@@ -67,6 +74,7 @@ impl Stage {
     /// A database `app` as the manual has it: roles, tables, published tables, locktop's schema, and a recording with an incident.
     async fn new() -> Self {
         const ROLES: [&str; 4] = ["app", "monitor", "ops", "worker"];
+        let turn = TURN.lock().await;
         let server = server().await;
         let first = open(&support::conninfo(server)).await.client;
         run(&first, "DROP DATABASE IF EXISTS app WITH (FORCE); CREATE DATABASE app").await.unwrap();
@@ -82,21 +90,23 @@ impl Stage {
             .batch_execute(
                 "CREATE TABLE orders (id int PRIMARY KEY, placed_at timestamptz); CREATE TABLE t (id int);
                  CREATE SCHEMA shop; CREATE TABLE shop.orders (placed_at timestamptz);
-                 CREATE TABLE mail_jobs (id int PRIMARY KEY, kind text, state text, picked_at timestamptz, picked_by int);
+                 CREATE TYPE mail_state AS ENUM ('picked', 'waiting');
+                 CREATE TABLE mail_jobs (id int PRIMARY KEY, kind text, state mail_state, picked_at timestamptz, picked_by int);
                  CREATE TABLE mail_nodes (id int PRIMARY KEY, seen_at timestamptz)",
             )
             .await
             .unwrap();
         let home = tempfile::Builder::new().prefix("manual").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let stage = Self { home, socket: server.socket_dir().to_owned(), client };
+        let stage = Self { _turn: turn, home, socket: server.socket_dir().to_owned(), client };
         stage.prepare().await;
         stage
     }
 
     async fn prepare(&self) {
         let home = self.home.path();
-        for folder in ["bin", "recordings", "plugins"] {
-            std::fs::create_dir(home.join(folder)).unwrap();
+        let written = [".local/state/locktop", ".cache/locktop", ".config/locktop"];
+        for folder in ["bin", "recordings", "plugins"].into_iter().chain(written) {
+            std::fs::create_dir_all(home.join(folder)).unwrap();
         }
         for name in ["locktop", "check_locktop"] {
             std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_locktop"), home.join("bin").join(name)).unwrap();
@@ -138,7 +148,10 @@ impl Stage {
         let home = self.home.path();
         let path = format!("{}:{}", home.join("bin").display(), std::env::var("PATH").unwrap());
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("set -o pipefail 2>/dev/null; {line}")]).current_dir(home).env_clear();
+        command
+            .args(["-c", &format!("(set -o pipefail) 2>/dev/null && set -o pipefail; {line}")])
+            .current_dir(home)
+            .env_clear();
         command.envs([
             ("PATH", path.as_str()),
             ("LANG", "C.UTF-8"),
