@@ -182,7 +182,7 @@ fn every_statement_is_on_the_page_about_security() {
         .lines()
         .flat_map(code)
         .flat_map(|code| code.split(' '))
-        .filter(|name| name.ends_with(".sql"))
+        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "sql"))
         .map(str::to_owned)
         .collect();
     let mut files = Vec::new();
