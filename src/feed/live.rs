@@ -11,7 +11,7 @@ use super::history::LookSender;
 use super::journal::Journal;
 use super::learn::Learned;
 use super::lines::Line;
-use super::record::redact::Redaction;
+use super::record::redact::{Known, Redaction};
 use super::throttle::Throttle;
 use crate::clock;
 use crate::model::adapter::Parts;
@@ -105,6 +105,8 @@ pub struct Live {
     /// What others tell, and where it is read.
     event_sender: EventSender,
     told: Reader,
+    /// What was left of the statements of the last snapshot, for a recorder.
+    known: Known,
     /// Who keeps the looks; none where nobody does.
     look_sender: Option<LookSender>,
     /// What was remembered before the next snapshot.
@@ -149,6 +151,7 @@ impl Live {
                         digest,
                         event_sender,
                         told,
+                        known: Known::default(),
                         look_sender,
                         past,
                         line,
@@ -197,7 +200,7 @@ impl Live {
                 Ok(mut snapshot) => {
                     self.journal.polled(&snapshot, started.elapsed(), *control.interval.borrow());
                     if let Some(redaction) = self.settings.redaction {
-                        redaction.apply(&mut snapshot);
+                        redaction.apply_live(&mut snapshot, &mut self.known);
                     }
                     self.backoff = Backoff::default();
                     self.take_names();

@@ -19,6 +19,7 @@ use crate::model::Timestamp;
 use crate::model::blame::{Before, Blame, Window};
 use crate::model::event::{Event, Kind};
 use crate::model::finding::Severity;
+use crate::model::output::Channel;
 use crate::model::past::KeptLook;
 use crate::model::snapshot::Server;
 use crate::model::timeline::Trouble;
@@ -254,7 +255,9 @@ fn look(
     }
     if waiting > 0 {
         let findings = view.findings.iter().filter(|finding| finding.severity > Severity::Info);
-        let line = |finding: &crate::model::finding::Finding| match &*finding.about {
+        let line = |finding: &crate::model::finding::Finding| match &*finding
+            .about_in(Channel::Report(redaction.mode()))
+        {
             "" => one_line(&finding.summary).into_owned(),
             about => one_line(&format!("{} · {about}", finding.summary)).into_owned(),
         };
@@ -266,7 +269,7 @@ fn look(
             why: in_words(&view),
         });
     }
-    report.settings = settings::settings(report, &view);
+    report.settings = settings::settings(report, &view, redaction.mode());
 }
 
 /// Why those wait behind whom the most others stand: of each queue the first.

@@ -50,7 +50,7 @@ impl<'a> Blocker<'a> {
             application: backend.application.as_deref(),
             user: backend.user.as_deref(),
             database: backend.database.as_deref(),
-            statement: backend.query.as_deref(),
+            statement: backend.query.as_ref().map(|query| &**query.unredacted()),
             waited: 0.0,
         }
     }

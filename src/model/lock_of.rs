@@ -8,7 +8,7 @@ use super::snapshot::Snapshot;
 use super::statement::Take;
 use super::view::View;
 use super::wait_graph::Party;
-use super::{Text, Timestamp};
+use super::{QueryText, Text, Timestamp};
 
 /// The search path leads to nothing of a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -161,7 +161,7 @@ pub struct Known {
     /// `idle in transaction`, `autovacuum worker`, `prepared`.
     pub state: String,
     /// Its statement, or the last one.
-    pub query: Option<Text>,
+    pub query: Option<QueryText>,
 }
 
 /// What is known of a party.

@@ -22,6 +22,7 @@ pub mod lock_name;
 pub mod lock_of;
 pub mod lock_waits;
 pub mod lock_words;
+pub mod output;
 pub mod owner;
 pub mod past;
 pub mod plan;
@@ -49,7 +50,7 @@ pub mod written;
 pub mod zone;
 
 pub use ::wait_graph;
-pub use locktop_base::{Text, Timestamp, namespace};
+pub use locktop_base::{QueryText, Text, Timestamp, namespace};
 pub use wait_graph::{backend, lock};
 
 /// Keys of advisory locks, as the locks and the tables have them.

@@ -30,8 +30,8 @@ pub fn lock_name(
         return known;
     }
     // Among guesses that the database itself has such a task is the better one; better still what the statement says.
-    let statement = holder.and_then(|backend| backend.query.as_deref());
-    let said = || LockNames::in_statement(tag.advisory_key()?, statement?);
+    let statement = holder.and_then(|backend| backend.query.as_ref());
+    let said = || lock_names.in_statement(tag.advisory_key()?, statement?);
     let row = row_name(snapshot, tag);
     match row {
         Some(row) if !row.uncertain => Some(row),

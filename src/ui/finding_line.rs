@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::app::line::{Line, Tone};
 use crate::model::finding::{Finding, Severity};
+use crate::model::output::Channel;
 
 /// The least room in which it is of use to say more.
 const LEAST: usize = 12;
@@ -10,9 +11,10 @@ const LEAST: usize = 12;
 /// Appends who that is, and what it is about, as far as there is room.
 pub(super) fn about(line: &mut Line, finding: &Finding, room: usize) {
     let spare = room.saturating_sub(line.width() + 3);
-    if spare >= LEAST && !finding.about.is_empty() {
+    let about = if spare >= LEAST { finding.about_in(Channel::Screen) } else { return };
+    if !about.is_empty() {
         line.push(" · ", Tone::Dim);
-        line.push(crate::text::fit(&finding.about, spare), Tone::Dim);
+        line.push(crate::text::fit(&about, spare), Tone::Dim);
     }
 }
 

@@ -46,7 +46,7 @@ fn backend(pid: i32, state: State, query: &str) -> Backend {
         backend_xid: Some(700),
         backend_xmin: None,
         query_id: Some(i64::MIN),
-        query: text(query),
+        query: Some(query.into()),
     }
 }
 
@@ -168,6 +168,7 @@ fn finding() -> Finding {
         help: None,
         expected: None,
         about: "".into(),
+        statement: None,
         details: Vec::new(),
     }
 }

@@ -15,7 +15,7 @@ use locktop::clock;
 use locktop::config::adapter::parse_adapter;
 use locktop::config::{Checks, Config, DEFAULT_TEXT};
 use locktop::keys::Key;
-use locktop::model::{fingerprint, statement};
+use locktop::model::{fingerprint, output, statement};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::decode::backends::{Backends, KnownBackends};
 use locktop::pg::decode::encoding::Encodings;
@@ -237,7 +237,7 @@ fn statements() {
     let corpus: Vec<&str> = corpus.iter().map(String::as_str).collect();
     feed_text(&corpus, |text| {
         let short = fingerprint::fingerprint(text);
-        drop((fingerprint::tag(text), fingerprint::without_literals(text)));
+        drop((fingerprint::tag(text), output::without_literals(text)));
         drop(statement::statements(text));
         statement::first(text, 200).map(|_| short)
     });

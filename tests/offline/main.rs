@@ -21,4 +21,7 @@ mod plain_words;
 #[path = "../support/plain_words.rs"]
 mod plain_words_of;
 mod proto;
+#[path = "../support/shapes.rs"]
+mod shapes;
+mod statements;
 mod text_on_screen;

@@ -42,6 +42,10 @@ mod schema;
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod screen;
 mod servers;
+#[path = "../support/shapes.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod shapes;
+mod statements;
 #[path = "../support/mod.rs"]
 mod support;
 mod systems;

@@ -5,9 +5,11 @@ pub mod clock;
 pub mod encoding;
 mod lock_key;
 pub mod namespace;
+mod query_text;
 pub mod text;
 
 pub use lock_key::LockKey;
+pub use query_text::QueryText;
 
 /// Text that came from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was
 /// decoded), and otherwise hostile: it may hold control characters, escape sequences and newlines, and may be

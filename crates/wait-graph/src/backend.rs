@@ -4,7 +4,7 @@
 //! the application of other roles' sessions (`src/backend/utils/adt/pgstatfuncs.c`, `HAS_PGSTAT_PERMISSIONS`).
 
 use crate::words::words;
-use locktop_base::{Text, Timestamp};
+use locktop_base::{QueryText, Text, Timestamp};
 
 /// What identifies one backend for as long as it lives: a process id alone is recycled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,7 +97,7 @@ pub struct Backend {
     /// `queryid` of `pg_stat_statements`; NULL when `compute_query_id` is off.
     pub query_id: Option<i64>,
     /// The query, or the last one; cut by the server at `track_activity_query_size` bytes.
-    pub query: Option<Text>,
+    pub query: Option<QueryText>,
 }
 
 impl Backend {
@@ -105,6 +105,12 @@ impl Backend {
     #[must_use]
     pub fn id(&self) -> BackendId {
         BackendId { pid: self.pid, backend_start: self.backend_start }
+    }
+
+    /// Whether it is an autovacuum worker that does not give way.
+    #[must_use]
+    pub fn prevents_wraparound(&self) -> bool {
+        self.query.as_ref().is_some_and(|query| query.contains("(to prevent wraparound)"))
     }
 
     /// The process that stands for its lock group: members of a group never block each other

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use crate::app::line::Tone;
+use crate::model::QueryText;
+use crate::model::output::{Channel, shown};
 
 /// What stands in one cell: one harmless line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,6 +38,11 @@ impl Cell {
             Some(text) => Self::plain(crate::text::one_line_prefix(text, 500)),
             None => Self::none(),
         }
+    }
+
+    /// What a screen shows of a statement, as one harmless line.
+    pub fn statement(query: Option<&QueryText>) -> Self {
+        Self::server(query.map(|query| shown(Channel::Screen, query)).as_deref())
     }
 
     /// A duration in words, of seconds; a dash where there are none.
@@ -82,6 +89,11 @@ impl<'a> Value<'a> {
     /// Text of the server; missing for NULL.
     pub fn text(text: Option<&'a str>) -> Self {
         text.map_or(Self::Missing, |text| Self::Text(Cow::Borrowed(text)))
+    }
+
+    /// What a screen shows of a statement; missing for NULL.
+    pub fn statement(query: Option<&'a QueryText>) -> Self {
+        query.map_or(Self::Missing, |query| Self::Text(shown(Channel::Screen, query)))
     }
 
     /// A state whose cell says nothing but its name.

@@ -307,7 +307,7 @@ fn query(context: &Context<'_>, place: Place<'_>) -> Cell {
     match place.party() {
         Party::Prepared(xact) => rollback(context, xact),
         Party::Backend(pid) => {
-            Cell::server(context.backend(pid).and_then(|backend| backend.query.as_deref()))
+            Cell::statement(context.backend(pid).and_then(|backend| backend.query.as_ref()))
         }
     }
 }

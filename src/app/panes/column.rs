@@ -4,6 +4,7 @@ use super::cell::{Cell, Value};
 use super::row::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::line::Tone;
+use crate::model::QueryText;
 use crate::text::{self, Align};
 
 /// What the rows of a pane are, as its columns see them: borrowed from the view that is drawn.
@@ -71,6 +72,8 @@ type Get<R, T> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> T;
 enum Content<R: Rows> {
     /// Text of the server, made fit for a screen.
     Text(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>),
+    /// A statement of a session.
+    Statement(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a QueryText>),
     /// Seconds, shown as a duration.
     Age(Tone, Get<R, Option<f64>>),
     /// A whole number, shown as it is.
@@ -111,6 +114,15 @@ impl<R: Rows> Column<R> {
         get: for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>,
     ) -> Self {
         Self::new(words, width, Content::Text(get))
+    }
+
+    /// A column of statements.
+    pub const fn statement(
+        words: Words,
+        width: (u16, u16),
+        get: for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a QueryText>,
+    ) -> Self {
+        Self::new(words, width, Content::Statement(get))
     }
 
     /// A column of durations, of seconds.
@@ -180,6 +192,7 @@ impl<R: Rows> Column<R> {
     fn cell_of<'a>(&self, row: R::Row<'a>, context: &Context<'a>, room: u16) -> Cell {
         match self.content {
             Content::Text(get) => Cell::server(get(row, context)),
+            Content::Statement(get) => Cell::statement(get(row, context)),
             Content::Age(tone, get) => Cell::age(get(row, context), tone),
             Content::Number(tone, get) => {
                 get(row, context).map_or_else(Cell::none, |number| Cell::toned(number.to_string(), tone))
@@ -195,6 +208,7 @@ impl<R: Rows> Column<R> {
     fn value_of<'a>(&self, row: R::Row<'a>, context: &Context<'a>) -> Value<'a> {
         match self.content {
             Content::Text(get) => Value::text(get(row, context)),
+            Content::Statement(get) => Value::statement(get(row, context)),
             Content::Age(_, get) => Value::number(get(row, context)),
             Content::Number(_, get) => Value::whole(get(row, context)),
             Content::State(get) => Value::state(get(row, context).0),

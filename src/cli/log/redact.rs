@@ -1,6 +1,7 @@
 //! What is left out of every line of the log, wherever it comes from: texts in quotes, which may be literals of somebody's statement or
 //! their values in an error, and passwords.
 
+use crate::model::statement::secrets::without_userinfo;
 use crate::text;
 
 /// Columns of a line of the log, at most.
@@ -124,26 +125,4 @@ fn without_passwords(said: &str) -> String {
 
 fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
     text.as_bytes().windows(word.len()).position(|part| part.eq_ignore_ascii_case(word.as_bytes()))
-}
-
-/// A URL without what stands before its `@`: of `scheme://user:password@host` it leaves `scheme://?@host`.
-fn without_userinfo(said: &str) -> String {
-    let mut left = String::with_capacity(said.len());
-    let mut rest = said;
-    while let Some((before, tail)) = rest.split_once("://") {
-        left.push_str(before);
-        left.push_str("://");
-        let end = tail.find(char::is_whitespace).unwrap_or(tail.len());
-        let (url, behind) = tail.split_at(end);
-        match url.rsplit_once('@') {
-            Some((_, place)) => {
-                left.push_str("?@");
-                left.push_str(place);
-            }
-            None => left.push_str(url),
-        }
-        rest = behind;
-    }
-    left.push_str(rest);
-    left
 }

@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::Text;
 use crate::model::backend::Backend;
 use crate::model::event::Events;
 use crate::model::finding::Deadlocks;
-use crate::model::fingerprint::{is_hash, without_literals};
+use crate::model::fingerprint::is_hash;
 use crate::model::lock_name::LockNames;
 use crate::model::lock_waits::WaitCounter;
+use crate::model::output::{Channel, Mode, shown};
 use crate::model::past::{KeptLook, Past};
 use crate::model::snapshot::{Names, Section, Snapshot};
 use crate::model::statement;
+use crate::model::{QueryText, Text};
 
 /// What makes hashes of one recorder unlike those of any other.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,9 +35,6 @@ pub const HIDDEN: &str = "names-left-out";
 
 /// Bytes of a statement that are read to know its form.
 const STATEMENT: usize = 4096;
-
-/// What an autovacuum worker says of itself where it does not give way.
-const WRAPAROUND: &str = "(to prevent wraparound)";
 
 /// Kinds of processes of the server itself; others are called as an extension likes.
 const KINDS: [&str; 18] = [
@@ -140,18 +138,20 @@ impl Salt {
         if backend.wait_event_type.as_deref() == Some("Extension") {
             backend.wait_event = Some("Extension".into());
         }
-        if let Some(query) = backend.query.as_mut().filter(|query| !query.is_empty()) {
-            *query = if is_vacuum { vacuum(query) } else { self.statement(query) };
+        let is_urgent = backend.prevents_wraparound();
+        if let Some(query) = backend.query.as_mut().filter(|query| query.bytes() > 0) {
+            *query = if is_vacuum { vacuum(is_urgent) } else { self.statement(query) }.into();
         }
     }
 
     /// The form of a statement, which has no names, and its hash without literals.
-    fn statement(self, query: &str) -> Text {
-        if is_hash(query) {
-            return query.into();
+    fn statement(self, query: &QueryText) -> Text {
+        let text = query.unredacted();
+        if is_hash(text) {
+            return Text::clone(text);
         }
-        let hash = self.hash("query", &without_literals(query));
-        let form = statement::first(query, STATEMENT)
+        let hash = self.hash("query", &shown(Channel::Recording(Mode::Names), query));
+        let form = statement::first(text, STATEMENT)
             .and_then(|statement| statement.forms.first().map(|form| form.name));
         form.map_or_else(|| Text::clone(&hash), |form| format!("{form} {hash}").into())
     }
@@ -185,6 +185,6 @@ fn silence<T>(section: &mut Section<T>) {
     }
 }
 
-fn vacuum(query: &str) -> Text {
-    if query.contains(WRAPAROUND) { format!("autovacuum: {WRAPAROUND}").into() } else { "autovacuum".into() }
+fn vacuum(is_urgent: bool) -> Text {
+    if is_urgent { "autovacuum: (to prevent wraparound)".into() } else { "autovacuum".into() }
 }

@@ -2,14 +2,21 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::names::Salt;
-use crate::model::Text;
 use crate::model::backend::Backend;
 use crate::model::blame::{Blame, Key, Ran};
 use crate::model::event::{Event, Events, Kind};
-use crate::model::fingerprint::{is_number, without_literals};
+use crate::model::output::{Channel, Mode, kept as left, without_literals};
 use crate::model::past::KeptLook;
 use crate::model::snapshot::Snapshot;
+use crate::model::statement::secrets::speaks_of_secret;
+use crate::model::{QueryText, Text};
+
+/// The statements of the last snapshot, by their place in memory, and what was left of each.
+#[derive(Debug, Default)]
+pub struct Known(FxHashMap<usize, (Text, Text)>);
 
 /// What is left out. Whatever it is, statements that speak of a password have no literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +43,16 @@ impl Redaction {
         }
     }
 
+    /// What a channel leaves out by it.
+    pub const fn mode(self) -> Mode {
+        match self {
+            Self::None => Mode::None,
+            Self::Literals => Mode::Literals,
+            Self::Queries => Mode::Queries,
+            Self::Names(_) => Mode::Names,
+        }
+    }
+
     /// Whether names, and not only statements, are replaced by hashes.
     pub const fn hides_names(self) -> bool {
         matches!(self, Self::Names(_))
@@ -50,13 +67,40 @@ impl Redaction {
         self.apply_to_queries(&mut snapshot.backends.rows);
     }
 
+    /// The same for one snapshot after the other: a statement that the last one had is not read again.
+    pub fn apply_live(self, snapshot: &mut Snapshot, known: &mut Known) {
+        if self.hides_names() {
+            return self.apply(snapshot);
+        }
+        let mut now = Known::default();
+        for query in snapshot.backends.rows.iter().filter_map(|row| row.query.as_ref()) {
+            let text = query.unredacted();
+            now.0.entry(place(text)).or_insert_with(|| {
+                let before = known.0.get(&place(text)).map(|(_, left)| Text::clone(left));
+                (Text::clone(text), before.unwrap_or_else(|| self.redacted(text)))
+            });
+        }
+        if now.0.values().any(|(text, left)| !Arc::ptr_eq(text, left)) {
+            for query in
+                Arc::make_mut(&mut snapshot.backends.rows).iter_mut().filter_map(|row| row.query.as_mut())
+            {
+                if let Some((_, left)) = now.0.get(&place(query.unredacted())) {
+                    *query = QueryText::from(Text::clone(left));
+                }
+            }
+        }
+        *known = now;
+    }
+
     fn apply_to_queries(self, backends: &mut Arc<Vec<Backend>>) {
-        let has_any = |backend: &Backend| backend.query.as_ref().is_some_and(|query| self.takes_from(query));
+        let has_any = |backend: &Backend| {
+            backend.query.as_ref().is_some_and(|query| self.takes_from(query.unredacted()))
+        };
         if !backends.iter().any(has_any) {
             return;
         }
         for query in Arc::make_mut(backends).iter_mut().filter_map(|backend| backend.query.as_mut()) {
-            *query = self.redacted(query);
+            *query = QueryText::from(self.redacted(query.unredacted()));
         }
     }
 
@@ -73,7 +117,7 @@ impl Redaction {
         }
         self.apply_to_deadlocks(kept);
         if self == Self::None {
-            let speaks = |ran: &[Ran]| ran.iter().any(|ran| speaks_of_password(&ran.statement));
+            let speaks = |ran: &[Ran]| ran.iter().any(|ran| speaks_of_secret(&ran.statement));
             let has_any = |blame: &&Blame| {
                 speaks(&blame.last.ran) || blame.table.episodes.iter().any(|episode| speaks(&episode.ran))
             };
@@ -107,7 +151,7 @@ impl Redaction {
 
     /// Whether something is taken out of a text with a statement in it.
     fn takes_from(self, text: &str) -> bool {
-        self != Self::None || speaks_of_password(text)
+        self != Self::None || speaks_of_secret(text)
     }
 
     fn takes_from_event(self, event: &Event) -> bool {
@@ -139,16 +183,13 @@ impl Redaction {
     }
 
     pub(in crate::feed) fn redacted(self, query: &Text) -> Text {
-        match self {
-            Self::None if !speaks_of_password(query) => Text::clone(query),
-            Self::None | Self::Literals | Self::Names(_) => without_literals(query).into(),
-            // What was taken out once stays as it is.
-            Self::Queries if is_number(query) => Text::clone(query),
-            Self::Queries => {
-                format!("query {:08x}", crc32fast::hash(without_literals(query).as_bytes())).into()
-            }
-        }
+        left(Channel::Recording(self.mode()), query)
     }
+}
+
+/// Where a text is in memory: as long as it is kept no other one is there.
+fn place(text: &Text) -> usize {
+    text.as_ptr() as usize
 }
 
 /// `4410 deploy@ci waited for Share on accounts: ALTER TABLE …` without its statements.
@@ -156,23 +197,44 @@ fn before_statement(text: &str) -> Text {
     without_literals(text.split_once(": ").map_or(text, |(before, _)| before)).into()
 }
 
-fn speaks_of_password(query: &str) -> bool {
-    const WORD: &[u8] = b"password";
-    query.as_bytes().windows(WORD.len()).any(|part| part.eq_ignore_ascii_case(WORD))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Whatever a session runs: `tests/offline/statements.rs` has the other channels.
     #[test]
-    fn a_password_is_never_kept() {
-        let secret: Text = "alter role app PassWord 's3cret' valid until '2027'".into();
-        for redaction in [Redaction::None, Redaction::Literals, Redaction::Queries] {
-            assert!(!redaction.redacted(&secret).contains("s3cret"), "{redaction:?}");
+    fn no_recording_has_a_password_and_with_a_mode_none_has_a_literal() {
+        let shapes: toml::Table = include_str!("../../../tests/statements.toml").parse().unwrap();
+        let modes = [
+            Redaction::None,
+            Redaction::Literals,
+            Redaction::Queries,
+            Redaction::Names(Salt::random().unwrap()),
+        ];
+        for (kind, statements) in &shapes {
+            for statement in statements.as_array().unwrap() {
+                let statement = statement.as_str().or_else(|| statement[0].as_str()).unwrap();
+                for mode in modes {
+                    if mode == Redaction::None && kind != "passwords" {
+                        continue;
+                    }
+                    let mut snapshot = crate::sample::incident(0.0).snapshot();
+                    for backend in Arc::make_mut(&mut snapshot.backends.rows) {
+                        backend.query = Some(statement.into());
+                    }
+                    mode.apply(&mut snapshot);
+                    for query in snapshot.backends.rows.iter().filter_map(|backend| backend.query.as_ref()) {
+                        assert!(!query.unredacted().contains("s3c"), "{mode:?}: {}", query.unredacted());
+                    }
+                }
+            }
         }
+    }
+
+    #[test]
+    fn what_is_left_out_once_stays_as_it_is() {
         let other: Text = "SELECT 's3cret'".into();
-        assert_eq!(Redaction::None.redacted(&other), other);
+        assert!(Arc::ptr_eq(&Redaction::None.redacted(&other), &other));
         let number = Redaction::Queries.redacted(&other);
         assert_eq!(number, Redaction::Queries.redacted(&"SELECT 'x'".into()));
         assert_eq!(Redaction::Queries.redacted(&number), number);

@@ -13,9 +13,10 @@ use super::view_of;
 use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
 use crate::model::lock::LockMode;
+use crate::model::output::{Channel, shown_text};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
-use crate::model::{Text, Timestamp, words};
+use crate::model::{Timestamp, words};
 use crate::pg::server_log::{Deadlock, Ended, Entry, LogError, Said, Wait, WaitKind, lock_tag, read, said};
 use crate::text::{one_line, one_line_prefix};
 use crate::wire::report::{Log, LogDeadlock, LogFile, LogWait, Report, Seen, WaitEnd, Waits};
@@ -379,8 +380,8 @@ impl Gather {
         if statement.is_empty() {
             return String::new();
         }
-        let text: Text = statement.into();
-        one_line_prefix(&self.redaction.redacted(&text), STATEMENT).into_owned()
+        one_line_prefix(&shown_text(Channel::Report(self.redaction.mode()), statement), STATEMENT)
+            .into_owned()
     }
 
     fn end(mut self) -> Log {

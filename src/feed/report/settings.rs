@@ -2,6 +2,7 @@
 
 use crate::model::blame::{Ending, Episode, Key, Span};
 use crate::model::lock::LockMode;
+use crate::model::output::{Channel, Mode, shown};
 use crate::model::snapshot::Server;
 use crate::model::view::View;
 use crate::text::{count, duration, one_line_prefix};
@@ -17,7 +18,7 @@ const LOCK_TIMEOUT: f64 = 2.0;
 const USUAL: f64 = 1.0;
 
 /// What would have helped, and only that.
-pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
+pub(super) fn settings(report: &Report, view: &View, mode: Mode) -> Vec<Setting> {
     let mut found = Vec::new();
     let episodes = report.blame.episodes_in(Span::All);
     let idle = |episode: &&Episode| {
@@ -32,7 +33,7 @@ pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
         );
         found.push(Setting { name: "idle_in_transaction_session_timeout", value: None, advice });
     }
-    found.extend(lock_timeout(view));
+    found.extend(lock_timeout(view, mode));
     let Some(server) = view.snapshot.as_deref().and_then(|snapshot| snapshot.server()) else { return found };
     found.extend(deadlock_timeout(report, server));
     found.extend(log_lock_waits(report, server));
@@ -58,7 +59,7 @@ pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
 }
 
 /// Somebody who waits for a whole table stands in the way of others.
-fn lock_timeout(view: &View) -> Option<Setting> {
+fn lock_timeout(view: &View, mode: Mode) -> Option<Setting> {
     let (graph, snapshot) = (&view.graph, view.snapshot.as_deref()?);
     let wide = graph.tree.nodes.iter().filter_map(|node| {
         let (queue, at) = node.waits?;
@@ -70,11 +71,12 @@ fn lock_timeout(view: &View) -> Option<Setting> {
     });
     let (pid, below, seconds) = wide.max_by_key(|(_, below, _)| *below)?;
     let backend = view.index.backend(snapshot, pid);
-    let query = backend.and_then(|backend| backend.query.as_deref()).unwrap_or_default();
+    let query = backend.and_then(|backend| backend.query.as_ref());
+    let query = query.map(|query| shown(Channel::Report(mode), query)).unwrap_or_default();
     let advice = format!(
         "{pid} waited {} for AccessExclusive ({}), and {below} behind it; with '2s' and another try it would have let them pass",
         duration(seconds),
-        one_line_prefix(query, 80),
+        one_line_prefix(&query, 80),
     );
     Some(Setting { name: "lock_timeout", value: None, advice })
 }

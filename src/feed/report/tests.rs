@@ -12,6 +12,7 @@ use crate::model::event::{Draft, Told};
 use crate::model::finding::Subject;
 use crate::model::lock::LockMode;
 use crate::model::lock_name::LockNames;
+use crate::model::output::Mode;
 use crate::model::task::TaskState;
 use crate::model::thresholds::Thresholds;
 use crate::model::zone::Zone;
@@ -264,7 +265,7 @@ fn settings_are_told_only_where_they_would_have_helped() {
         let snapshot = Arc::make_mut(view.snapshot.as_mut().unwrap());
         let server = &mut Arc::make_mut(&mut snapshot.server.rows)[0];
         (server.deadlock_timeout, server.log_lock_waits) = (Some(timeout), Some(log));
-        let found = settings::settings(report, &view);
+        let found = settings::settings(report, &view, Mode::None);
         found.iter().map(|setting| setting.name).filter(|name| name.contains("lock_")).collect::<Vec<_>>()
     };
     assert_eq!(names(&report, (1.0, true)), [""; 0]);

@@ -137,7 +137,7 @@ pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> Key {
 /// What a session says of itself.
 fn session(backend: &Backend) -> Key {
     let text = |text: &Option<Text>| text.as_ref().map(|text| harmless(text)).unwrap_or_default();
-    let query = backend.query.as_deref().unwrap_or_default();
+    let query = backend.query.as_ref().map_or("", |query| query.unredacted());
     Key {
         application: text(&backend.application),
         role: text(&backend.user),

@@ -183,7 +183,7 @@ impl Counter {
                 let Some(backend) = view.backend(pid) else { continue };
                 if open.in_line.len() < IN_LINE && !open.in_line.contains(&pid) {
                     open.in_line.push(pid);
-                    let statement = statement(backend.query.as_deref().unwrap_or_default());
+                    let statement = backend.query.as_ref().map(statement).unwrap_or_default();
                     let (episode, at) = (open.number, backend.query_start);
                     tick.ran.push(Ran { episode, at, statement, in_line: pid });
                 }
@@ -351,8 +351,8 @@ fn left(view: SnapshotView<'_>, identity: &Identity) -> Text {
 
 /// How the transaction ended that a session had: the server keeps the last statement of who is idle now.
 fn end_of_transaction(backend: &Backend) -> &'static str {
-    let last = backend.query.as_deref().filter(|_| backend.state == Some(State::Idle)).unwrap_or_default();
-    let last = last.trim_end().trim_end_matches(';').trim();
+    let last = backend.query.as_ref().filter(|_| backend.state == Some(State::Idle));
+    let last = last.map_or("", |last| last.unredacted()).trim_end().trim_end_matches(';').trim();
     let is = |words: &[&str]| words.iter().any(|word| last.eq_ignore_ascii_case(word));
     if is(&["COMMIT", "END", "COMMIT TRANSACTION", "COMMIT WORK", "END TRANSACTION"]) {
         "COMMIT ended its transaction"

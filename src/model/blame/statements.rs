@@ -5,7 +5,8 @@ use rustc_hash::FxHashMap;
 
 use super::table::STATEMENTS;
 use crate::model::backend::Backend;
-use crate::model::{Text, Timestamp};
+use crate::model::output::{Channel, shown, without_literals};
+use crate::model::{QueryText, Text, Timestamp};
 
 /// Bytes of a statement that are kept. A server may be told to keep a megabyte of each.
 const LENGTH: usize = 2_000;
@@ -20,7 +21,7 @@ struct Transaction {
     xact_start: Timestamp,
     look: u64,
     /// When each began, and its text.
-    statements: Vec<(Option<Timestamp>, Text)>,
+    statements: Vec<(Option<Timestamp>, QueryText)>,
 }
 
 /// What was seen in the transactions that are open.
@@ -57,13 +58,13 @@ impl Statements {
         let statements = self.open.get(&pid).map(|transaction| transaction.statements.as_slice());
         let later =
             statements.unwrap_or_default().iter().filter(move |(at, _)| moment.is_none() || *at > moment);
-        later.map(|(at, text)| (*at, statement(text)))
+        later.map(|(at, query)| (*at, statement(query)))
     }
 }
 
 /// A statement as it is told: one harmless line, of as much as one reads.
-pub(super) fn statement(text: &str) -> Text {
-    crate::text::one_line_prefix(text, TOLD).into()
+pub(super) fn statement(query: &QueryText) -> Text {
+    crate::text::one_line_prefix(&shown(Channel::Blame, query), TOLD).into()
 }
 
 impl Transaction {
@@ -72,14 +73,16 @@ impl Transaction {
     }
 
     fn see(&mut self, backend: &Backend) {
-        let Some(query) = backend.query.as_ref().filter(|query| !query.is_empty()) else { return };
+        let Some(query) = backend.query.as_ref().filter(|query| query.bytes() > 0) else { return };
         if self.statements.last().is_some_and(|(at, _)| *at == backend.query_start) {
             return;
         }
-        let text = if query.len() <= LENGTH {
-            Text::clone(query)
+        // Whether a long one speaks of a secret is not known by its beginning: that is kept without literals.
+        let text = if query.bytes() <= LENGTH {
+            query.clone()
         } else {
-            crate::text::one_line_prefix(query, TOLD).into()
+            let end = (0..=LENGTH).rev().find(|end| query.unredacted().is_char_boundary(*end));
+            without_literals(query.unredacted().get(..end.unwrap_or_default()).unwrap_or_default()).into()
         };
         if self.statements.len() >= STATEMENTS {
             self.statements.remove(STATEMENTS / 2);

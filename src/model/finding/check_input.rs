@@ -1,16 +1,13 @@
 //! What the checks look at, and what several of them ask of it.
 
 use super::{Deadlocks, NewRoots};
-use crate::model::Timestamp;
 use crate::model::lock::LockTag;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::words;
+use crate::model::{QueryText, Timestamp};
 use crate::text;
-
-/// Columns of a query beside a finding.
-const QUERY: usize = 200;
 
 /// What the checks look at: a view whose findings are not there yet.
 #[derive(Debug, Clone, Copy)]
@@ -54,14 +51,17 @@ impl CheckInput<'_> {
         self.index.awaited(tag, waiter)
     }
 
-    /// `app@web-3 · accounts · SELECT …`: whose session it is, what it locks or waits for, and what it runs or ran last.
+    /// `app@web-3 · accounts`: whose session it is, and what it locks or waits for.
     pub(super) fn about(&self, pid: i32, target: Option<&str>) -> String {
         let backend = self.backend(pid);
         let who = backend.map(words::who).unwrap_or_default();
-        let query = backend.and_then(|backend| backend.query.as_deref()).unwrap_or_default();
-        let query = text::one_line_prefix(query.trim(), QUERY);
-        let parts = [who.as_str(), target.unwrap_or_default(), &query];
+        let parts = [who.as_str(), target.unwrap_or_default()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// What it runs, or ran last.
+    pub(super) fn statement(&self, pid: i32) -> Option<QueryText> {
+        self.backend(pid)?.query.clone().filter(|query| !query.is_blank())
     }
 }
 

@@ -37,7 +37,8 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let frees = text::count(go_on as u64);
         let finding =
             finding.short(format!("{who} waits{age}, {count} behind it, cancel frees {frees} · {target}"));
-        let finding = finding.about(choice(look, waiter.party, go_on));
+        let finding =
+            finding.about(choice(look, waiter.party, go_on)).running(look.statement(waiter.party.pid()));
         Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
             .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
     });
@@ -82,7 +83,7 @@ pub(super) fn freed(look: &CheckInput<'_>, party: Party) -> usize {
     look.graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count()
 }
 
-/// `cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE …`: of two remedies somebody has to choose one.
+/// `cancel frees 16, ending 4312 frees 1 · deploy@ci`: of two remedies somebody has to choose one.
 pub(super) fn choice(look: &CheckInput<'_>, party: Party, freed: usize) -> String {
     let graph = &look.graph;
     let root = graph.roots_above(party).first().copied();

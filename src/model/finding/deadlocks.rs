@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use super::check_input::{CheckInput, parties_text, party_text};
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::lock_name::LockNames;
+use crate::model::output::{Channel, shown};
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::wait_graph::{Party, WaitGraph};
@@ -87,8 +88,9 @@ fn told(snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, party: Pa
         let target = words::quoted(snapshot, &LockNames::default(), tag, backend);
         Some(format!(" waited for {} on {target}", waiter.mode.short()))
     });
-    let query = backend.and_then(|backend| backend.query.as_deref()).filter(|query| !query.trim().is_empty());
-    let query = query.map(|query| format!(": {}", one_line_prefix(query, QUERY))).unwrap_or_default();
+    let query = backend.and_then(|backend| backend.query.as_ref()).filter(|query| !query.is_blank());
+    let query = query.map(|query| format!(": {}", one_line_prefix(&shown(Channel::Events, query), QUERY)));
+    let query = query.unwrap_or_default();
     one_line(&format!("{pid}{who}{}{query}", waits.unwrap_or_default())).into()
 }
 

@@ -52,6 +52,6 @@ fn idle(look: &CheckInput<'_>) -> Option<Finding> {
     let summary = format!("{} idle in transaction{age}, no waiters{more}", oldest.pid);
     let finding = Finding::new(CHECK, Severity::Info, summary, Subject::Backend(oldest.id()));
     let finding = finding.short(format!("{} idle in xact{age}, no waiters{more}", oldest.pid));
-    let finding = finding.about(look.about(oldest.pid, None));
+    let finding = finding.about(look.about(oldest.pid, None)).running(look.statement(oldest.pid));
     Some(Finding { since: oldest.state_change, ..finding })
 }

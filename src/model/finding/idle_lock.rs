@@ -73,7 +73,7 @@ impl Holder<'_> {
         let summary = format!("{pid} idle{age} holds {target}{more}, no waiters");
         let finding = Finding::new(CHECK, Severity::Info, summary, Subject::Backend(self.backend.id()));
         let finding = finding.short(format!("{pid} idle{age} holds {target}{more}"));
-        let finding = finding.about(look.about(pid, None));
+        let finding = finding.about(look.about(pid, None)).running(look.statement(pid));
         Some(Finding { since: Some(self.since), help: Some("terminate"), ..finding })
     }
 }

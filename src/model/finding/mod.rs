@@ -36,6 +36,8 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashSet;
 
 use super::backend::BackendId;
@@ -43,12 +45,13 @@ use super::expected::ExpectedBlocker;
 use super::id_generator::GeneratorId;
 use super::lease::LeaseId;
 use super::lock::LockTag;
+use super::output::{Channel, shown};
 use super::rate_limit::LimitId;
 use super::systems::TextId;
 use super::task::TaskId;
 use super::wait_graph::Party;
 use super::work_queue::ItemId;
-use super::{Text, Timestamp};
+use super::{QueryText, Text, Timestamp};
 pub use check_input::CheckInput;
 pub(crate) use check_input::parties_text;
 pub use deadlocks::Deadlocks;
@@ -109,9 +112,11 @@ pub struct Finding {
     pub summary: Text,
     /// The same in fewer words, for 80 columns.
     pub short: Text,
-    /// Whose session it is, what is locked and what it runs, or what to do, as far as the summary does not say it; one harmless
+    /// Whose session it is and what is locked, or what to do, as far as the summary does not say it; one harmless
     /// line, empty where there is nothing.
     pub about: Text,
+    /// What that session runs, or ran last: a part of what is said about it, as far as a channel shows statements.
+    pub statement: Option<QueryText>,
     /// The row to go to from it.
     pub subject: Subject,
     /// Waiting groups behind it; 0 where nobody waits.
@@ -128,6 +133,9 @@ pub struct Finding {
 
 /// Findings of one check that are told apart; of the rest only the number is.
 const LIMIT: usize = 100;
+
+/// Columns of a statement that are told.
+const QUERY: usize = 200;
 
 /// A check looks and says what it found.
 type Check = fn(&CheckInput<'_>) -> Vec<Finding>;
@@ -202,6 +210,7 @@ impl Finding {
             summary,
             short,
             about: Text::from(""),
+            statement: None,
             subject,
             blocked: 0,
             since: None,
@@ -219,6 +228,23 @@ impl Finding {
     /// With what the summary does not say.
     fn about(self, about: impl AsRef<str>) -> Self {
         Self { about: Text::from(crate::text::one_line(about.as_ref())), ..self }
+    }
+
+    /// With the statement of the session that it is about.
+    fn running(self, statement: Option<QueryText>) -> Self {
+        Self { statement, ..self }
+    }
+
+    /// What the summary does not say, with as much of the statement as a channel shows: one harmless line.
+    pub fn about_in(&self, channel: Channel) -> Cow<'_, str> {
+        let Some(statement) = &self.statement else { return Cow::Borrowed(&self.about) };
+        let statement = shown(channel, statement);
+        let statement = crate::text::one_line_prefix(statement.trim(), QUERY);
+        match (self.about.is_empty(), statement.is_empty()) {
+            (_, true) => Cow::Borrowed(&self.about),
+            (true, false) => Cow::Owned(statement.into_owned()),
+            (false, false) => Cow::Owned(format!("{} · {statement}", self.about)),
+        }
     }
 
     /// Whether it is about this party of the wait graph.

@@ -71,7 +71,7 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
         blocked: root.blocked,
         since: root.longest_wait,
         help: help(backend, held).filter(|_| !is_young),
-        ..finding.short(format!("{pid}{short} {effect}{holds}")).about(about)
+        ..finding.short(format!("{pid}{short} {effect}{holds}")).about(about).running(look.statement(pid))
     }
     .expected(look.expected(root.party, None, root.longest_wait))
 }
@@ -100,8 +100,7 @@ fn words(look: &CheckInput<'_>, backend: &Backend, held: Option<&LockTag>) -> Wo
     match backend.backend_type.as_deref() {
         Some("startup") => return both(" startup process (the cause is on the primary)".to_owned()),
         Some("autovacuum worker") => {
-            let query = backend.query.as_deref().unwrap_or_default();
-            let why = if query.contains("(to prevent wraparound)") { " to prevent wraparound" } else { "" };
+            let why = if backend.prevents_wraparound() { " to prevent wraparound" } else { "" };
             return both(format!(" autovacuum{why}{}", look.age_text(backend.xact_start)));
         }
         _ => {}

@@ -32,7 +32,11 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let finding = Finding::new(CHECK, severity(queue), summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}{more}"));
         let help = (frees > 0).then_some("cancel");
-        Finding { since: Some(since), help, ..finding.about(look.about(waiter.party.pid(), None)) }
+        Finding {
+            since: Some(since),
+            help,
+            ..finding.about(look.about(waiter.party.pid(), None)).running(look.statement(waiter.party.pid()))
+        }
     });
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }

@@ -20,10 +20,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::Text;
 use super::lock::LockTag;
 use super::lock_key::LockKey;
 use super::snapshot::Names;
+use super::statement::secrets::speaks_of_secret;
+use super::{QueryText, Text};
 
 /// What a key is called, and how sure that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +110,8 @@ pub struct LockNames {
     pub(crate) learned: Arc<Layer>,
     /// What runs now in one database.
     running: Arc<Running>,
+    /// No name is taken from a statement.
+    without_statements: bool,
     computed: database::Cache,
 }
 
@@ -196,8 +199,15 @@ impl LockNames {
     }
 
     /// The literal that a statement makes this key of, where it does.
-    pub fn in_statement(key: LockKey, statement: &str) -> Option<LockName> {
-        statement::resolve(key, statement)
+    pub fn in_statement(&self, key: LockKey, statement: &QueryText) -> Option<LockName> {
+        let statement = Some(statement.unredacted()).filter(|_| !self.without_statements)?;
+        statement::resolve(key, statement).filter(|_| !speaks_of_secret(statement))
+    }
+
+    /// The same names, but none that a statement tells: such a name is a literal of it.
+    #[must_use]
+    pub fn without_statements(self) -> Self {
+        Self { without_statements: true, ..self }
     }
 
     /// The name of `key` where it is the hash of one of these texts, as the published recipes make their keys: of a task's name, or

@@ -7,7 +7,9 @@ mod forms;
 mod name;
 mod pattern;
 mod query;
+pub mod redacted;
 pub mod scan;
+pub mod secrets;
 #[cfg(test)]
 mod tests;
 pub mod token;
@@ -158,7 +160,10 @@ fn unknown(tokens: &[Token<'_>]) -> Unknown {
 
 /// The first three words.
 fn beginning_of(tokens: &[Token<'_>]) -> String {
-    let words = tokens.iter().take(3).map(|token| beginning(token.text, 40).to_owned());
+    let words = tokens.iter().take(3).map(|token| match token.kind {
+        token::Kind::Text | token::Kind::Number => "?",
+        _ => beginning(token.text, 40),
+    });
     words.collect::<Vec<_>>().join(" ")
 }
 

@@ -1,53 +1,160 @@
-//! Where strings, quoted names, comments and numbers of a statement end, as the server's scanner reads them
-//! (`src/backend/parser/scan.l`). Each takes text from its first character on and gives bytes; what is not closed goes on to the end.
+//! A statement in pieces, as the server's scanner reads it (`src/backend/parser/scan.l`): the only scanner of the monitor.
+//!
+//! It never fails. What the server cut, or what no rule fits, is a piece all the same: a string that is not closed continues to the
+//! end. Where the text alone does not tell how a session reads it, it is read so that nothing of a string is taken for something else.
 
-/// A string; with backslashes where it begins with E.
-pub fn string(text: &str, escapes: bool) -> usize {
-    let mut characters = text.char_indices().skip(1).peekable();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '\\' if escapes => drop(characters.next()),
-            '\'' if characters.peek().is_some_and(|(_, next)| *next == '\'') => drop(characters.next()),
-            '\'' => return at + 1,
-            _ => {}
-        }
+/// What a piece of a statement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    /// White space.
+    Space,
+    /// `-- …`, without the end of its line.
+    LineComment,
+    /// `/* … */`, with those in it.
+    Comment,
+    /// A string in any quotes, with its prefix and with all lines that continue it; also a name in quotes that is not closed.
+    String,
+    /// A name in double quotes, `U&"…"` among them.
+    Quoted,
+    /// A number.
+    Number,
+    /// `$1`
+    Parameter,
+    /// A key word, or a name without quotes.
+    Word,
+    /// One character of anything else: `(`, `,`, `=`.
+    Sign,
+}
+
+/// The pieces of a text, one behind the other.
+pub fn pieces(text: &str) -> impl Iterator<Item = (Piece, &str)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, length) = next(rest)?;
+        let (found, tail) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        rest = tail;
+        Some((piece, found))
+    })
+}
+
+/// What begins a text, and how many bytes it has.
+fn next(rest: &str) -> Option<(Piece, usize)> {
+    let bytes = rest.as_bytes();
+    let first = *bytes.first()?;
+    let second = bytes.get(1).copied().unwrap_or_default();
+    Some(match first {
+        _ if is_space(first) => (Piece::Space, length(bytes, is_space)),
+        _ if begins_name(first) => word(rest),
+        b'-' if second == b'-' => (Piece::LineComment, length(bytes, |byte| !matches!(byte, b'\n' | b'\r'))),
+        b'/' if second == b'*' => (Piece::Comment, comment(bytes)),
+        b'\'' => (Piece::String, string(bytes, 0, false)),
+        b'"' => quoted(bytes, 0),
+        b'$' if second.is_ascii_digit() => (Piece::Parameter, 1 + digits(bytes, 1)),
+        b'$' => dollar_quoted(rest).map_or((Piece::Sign, 1), |length| (Piece::String, length)),
+        b'0'..=b'9' => (Piece::Number, number(bytes)),
+        b'.' if second.is_ascii_digit() => (Piece::Number, number(bytes)),
+        _ => (Piece::Sign, 1),
+    })
+}
+
+/// How many of the first bytes are so.
+fn length(bytes: &[u8], is_so: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().position(|byte| !is_so(*byte)).unwrap_or(bytes.len())
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c')
+}
+
+/// Bytes above 127 are letters to the server, whatever character they are of.
+fn begins_name(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii()
+}
+
+fn is_of_name(byte: u8) -> bool {
+    begins_name(byte) || byte.is_ascii_digit() || byte == b'$'
+}
+
+/// A word, or what its last quote makes of it: `E'…'`, `U&"…"`. Only a whole word is a prefix.
+fn word(rest: &str) -> (Piece, usize) {
+    let bytes = rest.as_bytes();
+    let end = length(bytes, is_of_name);
+    let (word, tail) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+    match (word, tail) {
+        (b"E" | b"e", [b'\'', ..]) => (Piece::String, string(bytes, end, true)),
+        (b"B" | b"b" | b"X" | b"x" | b"N" | b"n", [b'\'', ..]) => (Piece::String, string(bytes, end, false)),
+        (b"U" | b"u", [b'&', b'\'', ..]) => (Piece::String, string(bytes, end + 1, false)),
+        (b"U" | b"u", [b'&', b'"', ..]) => quoted(bytes, end + 1),
+        _ => (Piece::Word, end),
     }
-    text.len()
 }
 
-/// A name in quotes; two of them are one within it.
-pub fn quoted(text: &str) -> usize {
-    let mut characters = text.char_indices().skip(1).peekable();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' if characters.peek().is_some_and(|(_, next)| *next == '"') => drop(characters.next()),
-            '"' => return at + 1,
-            _ => {}
+/// The end of a string whose first quote is at `open`. In a string without escapes a quote behind a backslash ends it, or does not if
+/// the session has `standard_conforming_strings` off: then all of the text belongs to it.
+fn string(bytes: &[u8], open: usize, escapes: bool) -> usize {
+    let (mut at, mut is_escaped) = (open + 1, false);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => is_escaped = !is_escaped,
+            b'\'' if is_escaped && !escapes => return bytes.len(),
+            b'\'' if is_escaped => is_escaped = false,
+            b'\'' if bytes.get(at + 1) == Some(&b'\'') => at += 1,
+            b'\'' => match continued(bytes, at + 1) {
+                Some(next) => at = next,
+                None => return at + 1,
+            },
+            _ => is_escaped = false,
         }
+        at += 1;
     }
-    text.len()
+    bytes.len()
 }
 
-/// `$tag$` at the beginning of a text, with both its dollars; none where that is no such tag.
-pub fn dollar_tag(text: &str) -> Option<&str> {
-    let is_name = |character: char| character.is_alphanumeric() || character == '_' || !character.is_ascii();
-    let end = text.get(1..)?.find(|character| !is_name(character))? + 1;
-    let name = text.get(1..end)?;
-    let is_closed = text.get(end..)?.starts_with('$');
-    let begins_with_digit = name.starts_with(|character: char| character.is_ascii_digit());
-    (is_closed && !begins_with_digit).then(|| text.get(..=end)).flatten()
+/// The quote that continues a string which ended before `at`: there is a line end between them, and nothing but spaces and `--` comments.
+fn continued(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let mut has_line_end = false;
+    loop {
+        match (bytes.get(at)?, bytes.get(at + 1)) {
+            (b'\n' | b'\r', _) => has_line_end = true,
+            (b' ' | b'\t' | b'\x0b' | b'\x0c', _) => {}
+            (b'-', Some(b'-')) => {
+                at += bytes.get(at..)?.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
+                has_line_end = true;
+            }
+            (b'\'', _) => return has_line_end.then_some(at),
+            _ => return None,
+        }
+        at += 1;
+    }
 }
 
-/// A string in dollars, to the end of the tag that closes it.
-pub fn dollar_quoted(text: &str) -> usize {
-    let Some(tag) = dollar_tag(text) else { return 1 };
-    let rest = text.get(tag.len()..).unwrap_or_default();
-    rest.find(tag).map_or(text.len(), |end| tag.len() + end + tag.len())
+/// A name in quotes; two of them are one within it. One that is not closed may be anything.
+fn quoted(bytes: &[u8], open: usize) -> (Piece, usize) {
+    let mut at = open + 1;
+    while let Some(byte) = bytes.get(at) {
+        if *byte == b'"' {
+            if bytes.get(at + 1) != Some(&b'"') {
+                return (Piece::Quoted, at + 1);
+            }
+            at += 1;
+        }
+        at += 1;
+    }
+    (Piece::String, bytes.len())
 }
 
-/// A comment in `/* */`; others may stand in it.
-pub fn comment(text: &str) -> usize {
-    let bytes = text.as_bytes();
+/// A string in dollars, to the end of the tag that closes it; none where no such string begins.
+fn dollar_quoted(text: &str) -> Option<usize> {
+    let rest = text.get(1..)?;
+    let end = rest.bytes().position(|byte| !is_of_name(byte) || byte == b'$')?;
+    let is_tag = rest.get(end..)?.starts_with('$');
+    let tag = text.get(..end + 2).filter(|_| is_tag)?;
+    let found = text.get(tag.len()..)?.find(tag);
+    Some(found.map_or(text.len(), |end| tag.len() + end + tag.len()))
+}
+
+/// A comment in `/* */`; others may be in it.
+fn comment(bytes: &[u8]) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(pair) = bytes.get(at..at + 2) {
         match pair {
@@ -61,11 +168,80 @@ pub fn comment(text: &str) -> usize {
             _ => at += 1,
         }
     }
-    text.len()
+    bytes.len()
 }
 
-/// A number, with what clings to it.
-pub fn number(text: &str) -> usize {
-    let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_');
-    text.find(|character| !is_part(character)).unwrap_or(text.len())
+/// How many digits and underscores there are from `at` on.
+fn digits(bytes: &[u8], at: usize) -> usize {
+    length(bytes.get(at..).unwrap_or_default(), |byte| byte.is_ascii_digit() || byte == b'_')
+}
+
+/// A number, with the letters that cling to it: `1.5e-10`, `0x1F`, `1_000`, `.5`, `5.`; of `1..10` the first.
+fn number(bytes: &[u8]) -> usize {
+    let mut at = digits(bytes, 0);
+    if bytes.get(at) == Some(&b'.') && bytes.get(at + 1) != Some(&b'.') {
+        at += 1;
+        at += digits(bytes, at);
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        if bytes.get(at + 1 + sign).is_some_and(u8::is_ascii_digit) {
+            at += 1 + sign;
+            at += digits(bytes, at);
+        }
+    }
+    at + length(bytes.get(at..).unwrap_or_default(), |byte| is_of_name(byte) && byte != b'$')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Piece::{Comment, LineComment, Number, Parameter, Quoted, Sign, Space, String, Word};
+    use super::*;
+
+    #[test]
+    fn pieces_are_those_of_the_server() {
+        for (text, expected) in [
+            ("some'x'", vec![(Word, "some"), (String, "'x'")]),
+            ("E'a\\'b' x", vec![(String, "E'a\\'b'"), (Space, " "), (Word, "x")]),
+            ("'a'\n 'b' 'c'", vec![(String, "'a'\n 'b'"), (Space, " "), (String, "'c'")]),
+            (
+                "e'a' -- it's\r\n\t'\\'b' c",
+                vec![(String, "e'a' -- it's\r\n\t'\\'b'"), (Space, " "), (Word, "c")],
+            ),
+            (
+                "'a' /* \n */ 'b'",
+                vec![(String, "'a'"), (Space, " "), (Comment, "/* \n */"), (Space, " "), (String, "'b'")],
+            ),
+            ("'a\\' b", vec![(String, "'a\\' b")]),
+            ("'a\\\\' b", vec![(String, "'a\\\\'"), (Space, " "), (Word, "b")]),
+            ("-- x ' \r1", vec![(LineComment, "-- x ' "), (Space, "\r"), (Number, "1")]),
+            ("/* a /* ' */ */2", vec![(Comment, "/* a /* ' */ */"), (Number, "2")]),
+            ("$1$$a$$", vec![(Parameter, "$1"), (String, "$$a$$")]),
+            ("a$1$b$", vec![(Word, "a$1$b$")]),
+            ("$a $b", vec![(Sign, "$"), (Word, "a"), (Space, " "), (Sign, "$"), (Word, "b")]),
+            ("$a$ $b$ ' $a$$b$", vec![(String, "$a$ $b$ ' $a$"), (String, "$b$")]),
+            ("\"a'b\"\"c\"", vec![(Quoted, "\"a'b\"\"c\"")]),
+            ("U&\"a\"u&'b'", vec![(Quoted, "U&\"a\""), (String, "u&'b'")]),
+            ("\"a, 's", vec![(String, "\"a, 's")]),
+            ("1..2", vec![(Number, "1"), (Sign, "."), (Number, ".2")]),
+            (
+                "1.5e-10-.5+5.",
+                vec![(Number, "1.5e-10"), (Sign, "-"), (Number, ".5"), (Sign, "+"), (Number, "5.")],
+            ),
+            (
+                "0x1F,1_000::t2",
+                vec![
+                    (Number, "0x1F"),
+                    (Sign, ","),
+                    (Number, "1_000"),
+                    (Sign, ":"),
+                    (Sign, ":"),
+                    (Word, "t2"),
+                ],
+            ),
+            ("报表='宽", vec![(Word, "报表"), (Sign, "="), (String, "'宽")]),
+        ] {
+            assert_eq!(pieces(text).collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! A statement as tokens: words, names, strings, numbers and signs, without comments.
 
-use super::scan;
+use super::scan::{Piece, pieces};
 
 /// What a piece of a statement is, as far as forms ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,58 +57,18 @@ impl Token<'_> {
 
 /// The tokens of a text, without spaces and comments.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let (kind, length) = next(rest, first);
-        let (token, tail) = rest.split_at_checked(length.max(first.len_utf8())).unwrap_or((rest, ""));
-        if let Some(kind) = kind {
-            found.push(Token { kind, text: token });
-        }
-        rest = tail;
-    }
-    found
+    let token = |(piece, text): (Piece, _)| Some(Token { kind: kind(piece, text)?, text });
+    pieces(text).filter_map(token).collect()
 }
 
-/// What comes next, none for spaces and comments, and how many bytes it has.
-fn next(rest: &str, first: char) -> (Option<Kind>, usize) {
-    match first {
-        _ if first.is_whitespace() => (None, first.len_utf8()),
-        '-' if rest.starts_with("--") => (None, rest.find(['\n', '\r']).unwrap_or(rest.len())),
-        '/' if rest.starts_with("/*") => (None, scan::comment(rest)),
-        '\'' => (Some(Kind::Text), scan::string(rest, false)),
-        '"' => (Some(Kind::Quoted), scan::quoted(rest)),
-        '$' if scan::dollar_tag(rest).is_some() => (Some(Kind::Text), scan::dollar_quoted(rest)),
-        '$' if rest.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) => {
-            (Some(Kind::Number), 1 + scan::number(rest.get(1..).unwrap_or_default()))
-        }
-        '0'..='9' => (Some(Kind::Number), scan::number(rest)),
-        _ if begins_name(first) => word(rest),
-        _ => (Some(Kind::Sign), first.len_utf8()),
-    }
-}
-
-fn begins_name(character: char) -> bool {
-    character.is_ascii_alphabetic() || character == '_' || !character.is_ascii()
-}
-
-/// A word, or a string with a letter before its quote.
-fn word(rest: &str) -> (Option<Kind>, usize) {
-    let is_part = |c: char| begins_name(c) && !c.is_whitespace() || c.is_ascii_digit() || c == '$';
-    let end = rest.find(|character| !is_part(character)).unwrap_or(rest.len());
-    let (word, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
-    match word {
-        "E" | "e" if tail.starts_with('\'') => (Some(Kind::Text), end + scan::string(tail, true)),
-        "B" | "b" | "X" | "x" | "N" | "n" if tail.starts_with('\'') => {
-            (Some(Kind::Text), end + scan::string(tail, false))
-        }
-        "U" | "u" if tail.starts_with("&'") => {
-            (Some(Kind::Text), end + 1 + scan::string(tail.get(1..).unwrap_or_default(), false))
-        }
-        "U" | "u" if tail.starts_with("&\"") => {
-            (Some(Kind::Text), end + 1 + scan::quoted(tail.get(1..).unwrap_or_default()))
-        }
-        _ => (Some(Kind::Word), end),
+fn kind(piece: Piece, text: &str) -> Option<Kind> {
+    match piece {
+        Piece::Space | Piece::LineComment | Piece::Comment => None,
+        Piece::String => Some(Kind::Text),
+        Piece::Quoted => Some(if text.starts_with('"') { Kind::Quoted } else { Kind::Text }),
+        Piece::Number | Piece::Parameter => Some(Kind::Number),
+        Piece::Word => Some(Kind::Word),
+        Piece::Sign => Some(Kind::Sign),
     }
 }
 

@@ -83,7 +83,7 @@ pub fn names_worker(backend: &Backend, worker: &str) -> bool {
     let quoted = |text: &str| text.contains(&format!("'{worker}'"));
     !worker.is_empty()
         && (backend.application.as_deref().is_some_and(is_word)
-            || backend.query.as_deref().is_some_and(quoted))
+            || backend.query.as_ref().is_some_and(|query| quoted(query.unredacted())))
 }
 
 /// One look at the executions of one set.

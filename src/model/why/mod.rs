@@ -49,7 +49,7 @@ impl<'a> SnapshotView<'a> {
     }
 
     fn statement(self, party: Party) -> Option<Statement> {
-        statement::first(self.backend_of(party)?.query.as_deref()?, STATEMENT)
+        statement::first(self.backend_of(party)?.query.as_ref()?.unredacted(), STATEMENT)
     }
 
     /// What is locked, within a sentence: `accounts`, `"Prisma Migrate"`; what `party` runs may tell its name.
@@ -87,9 +87,8 @@ impl<'a> SnapshotView<'a> {
             return "It keeps that until its transaction ends.".to_owned();
         };
         let kind = backend.backend_type.as_deref().unwrap_or_default();
-        let query = backend.query.as_deref().unwrap_or_default();
         if kind == "autovacuum worker" {
-            return if query.contains("(to prevent wraparound)") {
+            return if backend.prevents_wraparound() {
                 "It keeps that until it has done, and does not give way, as it prevents wraparound."
                     .to_owned()
             } else {

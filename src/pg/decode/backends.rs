@@ -9,8 +9,8 @@ use super::copy::{CopyReader, Fields};
 use super::encoding::{Encoding, Encodings};
 use super::texts::Texts;
 use super::value::{inet, int4, int8, oid, text, timestamp};
-use crate::model::Text;
 use crate::model::backend::{Backend, State};
+use crate::model::{QueryText, Text};
 
 /// The number of columns of `assets/sql/backends.sql`.
 const COLUMNS: usize = 19;
@@ -163,15 +163,16 @@ fn last(fields: &mut Fields<'_>) -> Result<BackendsRow, DecodeError> {
 }
 
 /// The query of the poll before where it is the same: queries are the bulk of the text, and most stay.
-fn query(bytes: Option<&[u8]>, before: Option<&Text>, encoding: Encoding) -> Option<Text> {
+fn query(bytes: Option<&[u8]>, before: Option<&QueryText>, encoding: Encoding) -> Option<QueryText> {
     let bytes = bytes?;
+    let before = before.map(QueryText::unredacted);
     let is_same = |before: &&Text| encoding.is_utf8() && before.as_bytes() == bytes;
     if let Some(before) = before.filter(is_same) {
-        return Some(Arc::clone(before));
+        return Some(Arc::clone(before).into());
     }
     let text = encoding.decode(bytes);
     Some(match before {
-        Some(before) if **before == *text => Arc::clone(before),
+        Some(before) if **before == *text => Arc::clone(before).into(),
         _ => (&*text).into(),
     })
 }

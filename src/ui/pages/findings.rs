@@ -8,6 +8,7 @@ use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::{self, FindingId};
 use crate::model::finding::Finding;
+use crate::model::output::Channel;
 use crate::ui::finding_line::{about, finding_line, help};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
@@ -77,7 +78,8 @@ fn whole(frame: &mut Frame<'_>, area: Rect, finding: &Finding, theme: &Theme) {
     let rule = Line::new().with("─".repeat(usize::from(area.width)), Tone::Dim);
     draw_line(frame, Rect { height: area.height.min(1), ..area }, &rule, theme);
     let part = |text: &str, tone| crate::text::lines(text, room).into_iter().map(move |line| (line, tone));
-    let lines = part(&finding.summary, Tone::Title).chain(part(&finding.about, Tone::Plain));
+    let about = finding.about_in(Channel::Screen);
+    let lines = part(&finding.summary, Tone::Title).chain(part(&about, Tone::Plain));
     for (y, (line, tone)) in (area.y + 1..area.bottom()).zip(lines) {
         let line = Line::new().with("  ", Tone::Plain).with(line, tone);
         draw_line(frame, Rect { y, height: 1, ..area }, &line, theme);

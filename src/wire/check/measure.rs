@@ -7,6 +7,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::finding::Finding;
 use crate::model::id_generator;
 use crate::model::lease::LeaseState;
+use crate::model::output::Channel;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
 use crate::model::takers;
@@ -167,7 +168,8 @@ fn about(view: &View, checks: &[&str]) -> String {
 }
 
 fn words(finding: &Finding) -> String {
-    let about = if finding.about.is_empty() { String::new() } else { format!(" ({})", finding.about) };
+    let about = finding.about_in(Channel::Check);
+    let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
     format!("{}{about}", finding.short)
 }
 

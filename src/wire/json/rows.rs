@@ -1,10 +1,13 @@
 //! The shapes of rows that are written as they are.
 
+use std::borrow::Cow;
+
 use serde::{Serialize, Serializer};
 
 use crate::model::Timestamp;
 use crate::model::finding::{self, Severity, Subject};
 use crate::model::lock::{self, LockType};
+use crate::model::output::{Channel, shown};
 use crate::model::snapshot::{self, Snapshot};
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
@@ -78,7 +81,7 @@ pub(super) struct BackendRow<'a> {
     backend_xmin: Option<u32>,
     query_id: Option<i64>,
     query_id_text: Option<String>,
-    query: Option<&'a str>,
+    query: Option<Cow<'a, str>>,
     /// Why it waits, a sentence each; empty where it does not wait.
     pub(super) why: Vec<String>,
 }
@@ -104,7 +107,7 @@ impl<'a> From<&'a backend::Backend> for BackendRow<'a> {
             backend_xmin: row.backend_xmin,
             query_id: row.query_id,
             query_id_text: row.query_id.map(exact),
-            query: row.query.as_deref(),
+            query: row.query.as_ref().map(|query| shown(Channel::Json, query)),
             why: Vec::new(),
         }
     }
@@ -142,7 +145,7 @@ pub(super) struct Finding<'a> {
     check: &'static str,
     severity: &'static str,
     summary: &'a str,
-    about: &'a str,
+    about: Cow<'a, str>,
     details: Vec<&'a str>,
     subject: SubjectShape<'a>,
 }
@@ -224,7 +227,7 @@ impl<'a> Finding<'a> {
             check: finding.check,
             severity: severity(finding.severity),
             summary: &finding.summary,
-            about: &finding.about,
+            about: finding.about_in(Channel::Json),
             details: finding.details.iter().map(|line| &**line).collect(),
             subject: match &finding.subject {
                 Subject::Backend(id) => {

@@ -7,6 +7,7 @@ use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockModes};
 use crate::model::lock_of::{How, Meeting, Obstacle, known};
 use crate::model::lock_words::beside;
+use crate::model::output::{Channel, shown};
 use crate::model::statement::{Statement, Take, Unknown};
 use crate::model::view::View;
 use crate::wire::json::line;
@@ -172,7 +173,7 @@ fn in_the_way(view: &View, one: &Obstacle) -> InTheWay {
         who: known.who,
         state: known.state,
         transaction: one.since.map(|since| age(view, since)),
-        query: known.query.map(|query| query.to_string()),
+        query: known.query.map(|query| shown(Channel::LockOf, &query).into_owned()),
     }
 }
 

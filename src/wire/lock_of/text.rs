@@ -5,6 +5,7 @@ use crate::model::backend::Backend;
 use crate::model::lock::LockMode;
 use crate::model::lock_of::{CatalogRelation, Elsewhere, How, Meeting, Obstacle, known};
 use crate::model::lock_words::beside;
+use crate::model::output::{Channel, shown};
 use crate::model::statement::{Relation, Statement, Take};
 use crate::model::view::View;
 use crate::model::{Timestamp, wait_graph::Party};
@@ -257,8 +258,9 @@ fn obstacle(view: &View, one: &Obstacle) -> String {
         .and_then(|backend| backend.state_change)
         .map(|since| format!(" for {}", age(view, since)));
     let since = one.since.map(|since| format!(", in its transaction for {}", age(view, since)));
-    let query = known.query.as_deref().filter(|query| !query.trim().is_empty());
-    let query = query.map(|query| format!(": {}", crate::text::one_line_prefix(query, 60)));
+    let query = known.query.as_ref().filter(|query| !query.is_blank());
+    let query =
+        query.map(|query| format!(": {}", crate::text::one_line_prefix(&shown(Channel::LockOf, query), 60)));
     let state = if known.state.is_empty() { "state hidden" } else { &*known.state };
     format!(
         "{} {does}: {state}{}{}{}",

@@ -9,7 +9,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
 use crate::model::wait_graph::{Answer, Party};
-use crate::model::{Text, Timestamp};
+use crate::model::{QueryText, Text, Timestamp};
 
 codes! {
     State, else Other; {
@@ -58,7 +58,7 @@ columns! {
         18 backend_xid: Option<u32>,
         19 backend_xmin: Option<u32>,
         20 query_id: Option<i64>,
-        21 query: Option<Text>,
+        21 query: Option<QueryText>,
     }
     Locks of Lock {
         1 tag: LockTag,

@@ -10,6 +10,7 @@ use crate::model::blame::{
     Before, Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums,
     Table, Tick, Trail,
 };
+use crate::model::output::{Channel, Mode, kept as left};
 use crate::model::{Text, Timestamp};
 use crate::text::one_line;
 
@@ -340,7 +341,7 @@ fn keys(kept: &BlameKeys, strings: &Decoded) -> Vec<Arc<Key>> {
         role: harmless(&key.role),
         database: harmless(&key.database),
         doing: harmless(&key.doing),
-        statement: harmless(&key.statement),
+        statement: harmless(&left(Channel::Recording(Mode::Literals), &key.statement)),
         lock: harmless(&key.lock),
         tag: harmless(&key.tag),
     });
@@ -348,7 +349,9 @@ fn keys(kept: &BlameKeys, strings: &Decoded) -> Vec<Arc<Key>> {
 }
 
 fn ran(rows: Vec<Ran>) -> Vec<Ran> {
-    rows.into_iter().map(|row| Ran { statement: harmless(&row.statement), ..row }).collect()
+    rows.into_iter()
+        .map(|row| Ran { statement: harmless(&left(Channel::Blame, &row.statement)), ..row })
+        .collect()
 }
 
 /// Fit for a screen, whoever made the file.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::packed::{Packed, packed};
 use super::strings::{Decoded, Strings};
-use crate::model::{Text, Timestamp};
+use crate::model::{QueryText, Text, Timestamp};
 
 /// A value that has a column.
 pub(super) trait Cell: Sized {
@@ -296,6 +296,29 @@ impl Column<Option<Text>> for Texts {
 
     fn get(&self, at: usize, strings: &Decoded) -> Option<Text> {
         strings.get(u32::try_from(self.0.get(at)?).ok()?)
+    }
+
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        self.0.reserve(rows);
+    }
+}
+
+impl Cell for Option<QueryText> {
+    type Column = Texts;
+}
+
+/// What a recorder left out was left out before: see `feed::record::redact`.
+impl Column<Option<QueryText>> for Texts {
+    fn push(&mut self, value: &Option<QueryText>, strings: &mut Strings) {
+        self.0.push(value.as_ref().map_or(0, |query| strings.id(query.unredacted())).into());
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> Option<QueryText> {
+        Column::<Option<Text>>::get(self, at, strings).map(QueryText::from)
     }
 
     fn rows(&self) -> usize {

@@ -40,7 +40,7 @@ use crate::model::task_worker::TaskWorker;
 use crate::model::view::{Sample, Series, View};
 use crate::model::wait_graph::{Answer, Party};
 use crate::model::work_queue::{Item, StateCount};
-use crate::model::{Text, Timestamp};
+use crate::model::{QueryText, Text, Timestamp};
 use crate::sample;
 
 /// Values of every kind from one number.
@@ -191,7 +191,7 @@ impl Dice {
             backend_xid: self.maybe(Self::u32),
             backend_xmin: self.maybe(Self::u32),
             query_id: self.maybe(Self::i64),
-            query: self.maybe(Self::text),
+            query: self.maybe(Self::text).map(QueryText::from),
         }
     }
 

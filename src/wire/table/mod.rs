@@ -9,6 +9,7 @@ pub use adapters::adapters;
 pub use columns::laid_out;
 
 use crate::model::finding::{Finding, Severity, Subject};
+use crate::model::output::Channel;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::text::{count, one_line};
@@ -89,8 +90,9 @@ fn findings(view: &View) -> Vec<String> {
     // That a table could not be read is said in its place.
     let findings: Vec<_> = view.findings.iter().filter(|finding| finding.check != "stale_section").collect();
     let line = |finding: &&Finding| {
-        let is_said = finding.about.is_empty() || is_statement(finding);
-        let about = if is_said { String::new() } else { format!(" · {}", finding.about) };
+        let about = finding.about_in(Channel::Snapshot);
+        let is_said = about.is_empty() || is_statement(finding);
+        let about = if is_said { String::new() } else { format!(" · {about}") };
         format!("{}  {}{about}", severity(finding.severity), one_line(&finding.summary))
     };
     let shown = findings.iter().take(FINDINGS);

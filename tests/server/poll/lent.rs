@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use locktop::model::backend::Backend;
 use locktop::model::snapshot::{Pooling, Snapshot};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, OpenError, PollError, Session};
@@ -26,7 +27,8 @@ fn seen(snapshot: &Snapshot) -> BTreeSet<String> {
     let locks = snapshot.locks.rows.iter().filter(|lock| lock.pid.is_none_or(|pid| !ours.contains(&pid)));
     let mut seen: BTreeSet<String> = locks.map(|lock| format!("{lock:?}")).collect();
     let others = snapshot.backends.rows.iter().filter(|backend| !ours.contains(&backend.pid));
-    seen.extend(others.map(|backend| format!("{} {:?} {:?}", backend.pid, backend.user, backend.query)));
+    let query = |backend: &Backend| backend.query.as_ref().map(|query| query.unredacted().to_string());
+    seen.extend(others.map(|backend| format!("{} {:?} {:?}", backend.pid, backend.user, query(backend))));
     for set in snapshot.task_sets.iter() {
         seen.insert(format!("{:?} {:?} {:?}", set.tables, set.tasks.rows, set.executions.rows));
     }

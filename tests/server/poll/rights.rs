@@ -73,7 +73,7 @@ async fn what_a_role_may_not_see_is_null_as_in_the_views() {
         let hidden = snapshot.backend(waiter_pid).unwrap();
         assert_eq!((hidden.state, &hidden.wait_event, hidden.xact_start), (None, &None, None));
         assert_eq!((hidden.query_id, hidden.state_change, &hidden.client), (None, None, &None));
-        assert_eq!(hidden.query.as_deref(), Some("<insufficient privilege>"));
+        assert_eq!(hidden.query, Some("<insufficient privilege>".into()));
         assert!(view.backends.len() > 4 && view.locks.len() > 4);
         assert_eq!(view.prepared.len(), 1);
         let again = session.poll(Some(&snapshot)).await.unwrap();

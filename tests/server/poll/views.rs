@@ -166,7 +166,7 @@ fn backend(row: &Backend) -> String {
         shown(row.backend_xid),
         shown(row.backend_xmin),
         shown(row.query_id),
-        shown(row.query.as_deref()),
+        shown(row.query.as_ref().map(|query| &**query.unredacted())),
     ]
     .join("|")
 }

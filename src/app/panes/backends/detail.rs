@@ -5,6 +5,7 @@ use crate::app::detail::{LIST, ago, consequence, field, fields, heading, party, 
 use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
+use crate::model::output::{Channel, shown};
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{EdgeKind, Party};
 use crate::model::written::has_written;
@@ -175,7 +176,7 @@ fn waiting(context: &Context<'_>, subject: Party) -> Vec<Line> {
 }
 
 fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
-    let Some(query) = backend.query.as_deref().filter(|query| !query.is_empty()) else { return Vec::new() };
+    let Some(query) = backend.query.as_ref().filter(|query| query.bytes() > 0) else { return Vec::new() };
     let active = backend.state == Some(crate::model::backend::State::Active);
     let began = ago(context, backend.query_start);
     let mut lines = vec![heading(if active {
@@ -185,13 +186,13 @@ fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
     })];
     let room = width.saturating_sub(2).max(10);
     lines.extend(
-        crate::text::lines(query, room)
+        crate::text::lines(&shown(Channel::Screen, query), room)
             .into_iter()
             .map(|line| Line::new().with(format!("  {line}"), Tone::Plain)),
     );
     let size = context.snapshot.server().map_or(0, |server| server.query_size as usize);
     // The server keeps one byte less than the size it names, and cuts on a character (pgstat_clip_activity).
-    if size > 0 && query.len() + 4 >= size {
+    if size > 0 && query.bytes() + 4 >= size {
         let note = format!("  cut by the server (track_activity_query_size = {size} bytes)");
         lines.push(Line::new().with(note, Tone::Dim));
     }

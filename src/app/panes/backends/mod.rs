@@ -82,7 +82,7 @@ static COLUMNS: Columns<Backends> = Columns {
         Column::text(("CLIENT", "client", "address of the client"), (9, 15), |b, _| b.client.as_deref())
             .rank(6),
         Column::text(("TYPE", "type", "kind of process"), (12, 19), |b, _| b.backend_type.as_deref()).rank(7),
-        Column::text(QUERY, (10, 0), |b, _| b.query.as_deref()),
+        Column::statement(QUERY, (10, 0), |b, _| b.query.as_ref()),
     ],
     others: &[Column::age(
         ("WAIT", "wait", "how long it waits for a lock"),

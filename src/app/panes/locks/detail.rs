@@ -7,6 +7,7 @@ use crate::app::panes::locks::{age_words, lock_age};
 use crate::app::panes::party::root_state;
 use crate::model::lock::{Lock, LockTag};
 use crate::model::lock_key::LockKey;
+use crate::model::output::{Channel, shown};
 use crate::model::wait_graph::{Party, Queue};
 
 /// Columns of a waiter's query that are shown.
@@ -99,12 +100,15 @@ fn queue_lines(context: &Context<'_>, queue: &Queue, width: usize) -> Vec<Line> 
         let mut line = Line::new()
             .with(format!("  {:>4}  {age:>6}  ", place + 1), Tone::Warning)
             .with(format!("{:<20} {}", waiter.mode.short(), party(context, waiter.party)), Tone::Plain);
-        let query = context.backend(waiter.pid).and_then(|backend| backend.query.as_deref());
-        if let Some(query) = query.filter(|query| !query.trim().is_empty()) {
+        let query = context.backend(waiter.pid).and_then(|backend| backend.query.as_ref());
+        if let Some(query) = query.filter(|query| !query.is_blank()) {
             line.push("  ", Tone::Plain);
             // A line each: the detail of the session has all of it.
             let room = width.saturating_sub(line.width()).min(QUERY);
-            line.push(crate::text::fit(&crate::text::one_line_prefix(query, QUERY), room), Tone::Dim);
+            line.push(
+                crate::text::fit(&crate::text::one_line_prefix(&shown(Channel::Screen, query), QUERY), room),
+                Tone::Dim,
+            );
         }
         lines.push(line);
     }

@@ -73,7 +73,7 @@ static COLUMNS: Columns<Locks> = Columns {
             .rank(4)
             .only_where(several_databases),
         Column::cell(("KEY", "key", KEY_HELP), (12, 22), |lock, _, _| key(lock)).rank(3),
-        Column::text(QUERY, (8, 0), |lock, context| context.backend(lock.pid?)?.query.as_deref()).rank(6),
+        Column::statement(QUERY, (8, 0), |lock, context| context.backend(lock.pid?)?.query.as_ref()).rank(6),
     ],
     // The one age that is on the screen is either.
     others: &[

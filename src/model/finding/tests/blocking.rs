@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::lock::Prepared;
+use crate::model::output::Channel;
 use crate::sample::{Builder, relation};
 
 #[test]
@@ -285,7 +286,7 @@ fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
     let findings = crate::sample::incident(0.0).view().findings;
     let about = |check: &str, pid: &str| {
         let mut all = findings.iter().filter(|one| one.check == check);
-        all.find(|one| one.summary.contains(pid)).unwrap().about.to_string()
+        all.find(|one| one.summary.contains(pid)).unwrap().about_in(Channel::Screen).into_owned()
     };
     assert_eq!(
         about("root_blocker", "4312"),

@@ -39,10 +39,10 @@ pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> V
 
 fn kind(backend: &Backend) -> Option<Caution> {
     use CautionKind as K;
-    let query = backend.query.as_deref().unwrap_or_default();
+    let query = backend.query.as_ref().map_or("", |query| query.unredacted());
     let (kind, words) = match backend.backend_type.as_deref()? {
         "client backend" | "parallel worker" => return None,
-        "autovacuum worker" if query.contains("(to prevent wraparound)") => (
+        "autovacuum worker" if backend.prevents_wraparound() => (
             K::Wraparound,
             "it prevents wraparound: it comes back at once, and without it the server stops taking writes in the end"
                 .to_owned(),
@@ -84,7 +84,7 @@ fn statement(backend: &Backend) -> Option<Caution> {
     if backend.state != Some(State::Active) {
         return None;
     }
-    let words = upper_words(backend.query.as_deref()?);
+    let words = upper_words(backend.query.as_ref()?.unredacted());
     let is = |start: &[&str]| {
         words.iter().zip(start).filter(|(word, start)| word == *start).count() == start.len()
     };

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag, LockType};
+use crate::model::output::{Channel, shown};
 use crate::model::plan::context::PlanIndex;
 use crate::model::wait_graph::{Party, Queue};
 use crate::model::written::has_written;
@@ -75,9 +76,10 @@ pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>) -> Vec<String
     let Some(backend) = index.backend(pid) else { return Vec::new() };
     let mut facts = vec![state(index, backend), transaction(index, backend), held.words(index, pid)];
     facts.push(origin(index, backend));
-    if let Some(query) = backend.query.as_deref().filter(|query| !query.trim().is_empty()) {
+    if let Some(query) = backend.query.as_ref().filter(|query| !query.is_blank()) {
         let last = if backend.state == Some(State::Active) { "query" } else { "last query" };
-        let query = text::fit(&text::one_line_prefix(query, QUERY), QUERY).into_owned();
+        let query =
+            text::fit(&text::one_line_prefix(&shown(Channel::Screen, query), QUERY), QUERY).into_owned();
         facts.push(format!("{last}: {query}"));
     }
     facts

@@ -1,0 +1,60 @@
+//! Statements of other sessions, which may hold passwords.
+
+use std::fmt;
+
+use crate::Text;
+
+/// The text of a statement that another session sent, as the server kept it. It may hold a password, so it is neither displayed nor
+/// dereferenced: whatever prints it takes the text from locktop's module `output`, which knows what each channel may show.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct QueryText(Text);
+
+impl QueryText {
+    /// The text with everything in it: to be compared, recognized or stored, never printed.
+    #[must_use]
+    pub fn unredacted(&self) -> &Text {
+        &self.0
+    }
+
+    /// Whether it has nothing but white space.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.0.trim().is_empty()
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has this part, such as `(to prevent wraparound)`.
+    #[must_use]
+    pub fn contains(&self, part: &str) -> bool {
+        self.0.contains(part)
+    }
+}
+
+impl fmt::Debug for QueryText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QueryText({} bytes)", self.0.len())
+    }
+}
+
+impl From<Text> for QueryText {
+    fn from(text: Text) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for QueryText {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for QueryText {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}

@@ -1,0 +1,161 @@
+//! What of a statement is printed where: of every shape in `tests/statements.toml`, in every channel; and that nothing prints one without
+//! asking.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use locktop::model::QueryText;
+use locktop::model::output::{Channel, Left, shown};
+use locktop::model::statement::secrets::speaks_of_secret;
+
+use super::architecture::rust_files;
+use crate::shapes::{CHANNELS, SECRET, shapes};
+
+/// How much of the secret may be left: of a statement that is cut within it the beginning.
+const PART: &str = "s3c";
+
+/// Whether any of it is left that a channel must not print.
+fn is_told(channel: Channel, statement: &str) -> bool {
+    let statement = QueryText::from(statement);
+    let left = shown(channel, &statement);
+    left.contains(PART) || format!("{statement:?}").contains(PART)
+}
+
+#[test]
+fn no_channel_prints_a_password() {
+    let shapes = shapes();
+    assert!(shapes.passwords.len() >= 40, "{}", shapes.passwords.len());
+    let mut told = Vec::new();
+    for statement in &shapes.passwords {
+        for channel in CHANNELS {
+            if is_told(channel, statement) {
+                told.push(format!("{channel:?}: {}", shown(channel, &statement.as_str().into())));
+            }
+        }
+        // Cut by the server, wherever that is: what tells that it is a password may be behind it, and is cut off then.
+        let Some(secret) = statement.find(SECRET) else { panic!("{statement}") };
+        for (end, _) in statement.char_indices().skip_while(|(end, _)| *end <= secret + PART.len()) {
+            let cut = &statement[..end];
+            if speaks_of_secret(&statement[..secret]) && is_told(Channel::Screen, cut) {
+                told.push(format!("{cut:?} is cut: {}", shown(Channel::Screen, &cut.into())));
+            }
+        }
+    }
+    assert!(told.is_empty(), "\n{}\n", told.join("\n"));
+}
+
+#[test]
+fn no_channel_that_leaves_literals_out_prints_one() {
+    let shapes = shapes();
+    let all = shapes.all();
+    assert!(all.len() >= 200, "{}", all.len());
+    let mut told = Vec::new();
+    for statement in all {
+        for channel in CHANNELS.into_iter().filter(|channel| channel.left() != Left::NoSecrets) {
+            if is_told(channel, statement) {
+                told.push(format!("{channel:?}: {}", shown(channel, &statement.into())));
+            }
+        }
+    }
+    assert!(told.is_empty(), "\n{}\n", told.join("\n"));
+}
+
+#[test]
+fn a_statement_without_a_secret_is_shown_as_it_is() {
+    // A name that is written in codes may be that of a password.
+    for statement in shapes().literals.iter().filter(|statement| !statement.contains("&\"")) {
+        assert_eq!(shown(Channel::Screen, &statement.as_str().into()), *statement);
+    }
+}
+
+/// Files that may read the text of a statement, and how often: they recognize, compare or store it, and print nothing of it. A new place
+/// prints what `model::output` gives it for its channel.
+const READERS: [(&str, usize); 13] = [
+    ("feed/record/names.rs", 1),
+    ("feed/record/redact.rs", 4),
+    ("model/blame/cause.rs", 1),
+    ("model/blame/counter.rs", 1),
+    ("model/blame/statements.rs", 2),
+    ("model/expected.rs", 1),
+    ("model/lock_name/mod.rs", 1),
+    ("model/output.rs", 1),
+    ("model/plan/signal/caution.rs", 2),
+    ("model/task/evidence.rs", 1),
+    ("model/why/mod.rs", 1),
+    ("pg/decode/backends.rs", 1),
+    ("wire/record/cell.rs", 1),
+];
+
+#[test]
+fn nothing_reads_the_text_of_a_statement_but_what_is_listed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&root, &mut files);
+    let mut found = BTreeMap::new();
+    for file in files {
+        let path = file.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+        let source = fs::read_to_string(&file).unwrap();
+        let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let count = code.matches("unredacted").count();
+        if count > 0 && !path.contains("/tests") {
+            found.insert(path, count);
+        }
+    }
+    let listed: BTreeMap<String, usize> = READERS.map(|(path, count)| (path.to_owned(), count)).into();
+    assert_eq!(found, listed, "a statement is printed by model::output::shown, for a channel");
+}
+
+/// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. What is listed
+/// has passed `model::output` before, or is no session's.
+const PLAIN: [(&str, &str); 15] = [
+    ("cli/lock_of.rs", "statement: String"),
+    ("feed/report/log.rs", "statement: String"),
+    ("model/blame/mod.rs", "statement: Text"),
+    ("model/blame/tick.rs", "statement: Text"),
+    ("model/expected.rs", "statement: Option<&'a str>"),
+    ("model/expected.rs", "statement: Option<Text>"),
+    ("model/plan/rights.rs", "statement: String"),
+    ("pg/learn/mod.rs", "query: &'a str"),
+    ("pg/server_log/json.rs", "statement: Cow<'a, str>"),
+    ("pg/server_log/mod.rs", "statement: Cow<'a, str>"),
+    ("wire/json/blame.rs", "statement: &'a str"),
+    ("wire/json/rows.rs", "query: Option<Cow<'a, str>>"),
+    ("wire/lock_of/json.rs", "query: Option<String>"),
+    ("wire/report/json.rs", "statement: &'a str"),
+    ("wire/report/log.rs", "statement: String"),
+];
+
+#[test]
+fn no_other_field_has_a_statement_as_plain_text() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    for folder in ["app", "cli", "feed", "model", "pg", "runtime", "ui", "wire"] {
+        rust_files(&root.join(folder), &mut files);
+    }
+    let texts = ["Text", "String", "&'a str", "Cow<'a, str>"];
+    let mut found = Vec::new();
+    for file in files {
+        let path = file.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let field = line.trim().trim_end_matches(',');
+            let field =
+                field.rsplit_once("pub ").or(field.rsplit_once(") ")).map_or(field, |(_, field)| field);
+            let Some((name, kind)) = field.split_once(": ") else { continue };
+            let inner = kind.strip_prefix("Option<").and_then(|kind| kind.strip_suffix('>')).unwrap_or(kind);
+            if matches!(name, "query" | "statement") && texts.contains(&inner) && line.ends_with(',') {
+                found.push((path.clone(), field.to_owned()));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    let unknown: Vec<_> =
+        found.iter().filter(|(path, field)| !PLAIN.contains(&(path.as_str(), field.as_str()))).collect();
+    assert!(unknown.is_empty(), "a statement of a session is a QueryText: {unknown:#?}");
+    let gone: Vec<_> = PLAIN
+        .iter()
+        .filter(|(path, field)| !found.contains(&((*path).to_owned(), (*field).to_owned())))
+        .collect();
+    assert!(gone.is_empty(), "no longer there: {gone:#?}");
+}
