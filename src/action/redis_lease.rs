@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::plan::Outcome;
 use crate::redis::{Unlock, force_unlock};
-use locktop_locks::redis_lock::quorum;
+use locktop_locks::quorum;
 
 use crate::model::redis_lease::RedisLease;
 use crate::redis::RedisUrl;
@@ -100,6 +100,7 @@ impl Counts {
 }
 
 #[cfg(test)]
+#[cfg(feature = "redis")]
 mod tests {
     use super::*;
     use crate::redis::RedisFault;

@@ -89,6 +89,7 @@ pub enum ScenarioName {
     /// Processes work off a queue, and are killed at it.
     Queue,
     /// Processes use locks in Redis, on one server and on five; servers and processes are killed and stopped. Needs redis-server.
+    #[cfg(feature = "redis")]
     Redis,
 }
 

@@ -316,6 +316,7 @@ fn config_check() {
     assert!(check(Some(&path)).unwrap_err().to_string().contains(":1:11: refresh is the number 2"));
 }
 
+#[cfg(feature = "redis")]
 #[test]
 fn redis_servers_come_from_the_command_line_or_the_target_or_the_config() {
     let config = "[redis]\nurls = [\"redis://everywhere\"]\npattern = \"mutex:*\"\n\

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::{Command, Connection, RedisFault, RedisUrl, Reply};
+use super::{Command, Connection, RedisFault, RedisUrl, Reply, Unlock};
 use crate::model::redis_lease::{LockValue, RedisLease};
 
 /// Deletes a string that has this value: 1; 0 when the key is not there, -1 when it is something else by now.
@@ -23,21 +23,6 @@ const HASH: &str = "\
         if redis.call('HGET', KEYS[1], ARGV[at]) ~= ARGV[at + 1] then return -1 end \
     end \
     return redis.call('DEL', KEYS[1])";
-
-/// What became of a lock on one server.
-#[derive(Debug, Clone)]
-pub enum Unlock {
-    /// It was what was shown, and is deleted.
-    Freed,
-    /// The key was not there any more.
-    Gone,
-    /// It is another's by now, or was renewed with another count: nothing was deleted.
-    Changed,
-    /// What was shown is not all of the value, or no lock: nothing was asked.
-    NotComparable,
-    /// What became of it is not known: the server refused or did not answer.
-    Failed(RedisFault),
-}
 
 /// Deletes a lock on every server, if it still is what the row shows there. The servers are those of its set
 /// ([`RedisLease::members`]), in the same order. On one that did not have it, or did not answer, the holder's value is what is compared with.

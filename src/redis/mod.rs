@@ -1,14 +1,30 @@
 //! Redis: reading the locks that are kept there. Nothing here is part of a poll of PostgreSQL: a Redis
 //! that is slow, dead or full of strange things delays nothing but its own rows.
 
-mod decode;
-mod force;
-mod read;
-mod scan;
+mod options;
 mod sets;
+
+#[cfg(feature = "redis")]
+mod decode;
+#[cfg(feature = "redis")]
+mod force;
+#[cfg(feature = "redis")]
+mod read;
+#[cfg(feature = "redis")]
+mod scan;
+#[cfg(feature = "redis")]
 mod watch;
 
-pub use force::{Unlock, force_unlock};
+#[cfg(not(feature = "redis"))]
+mod without;
+
+#[cfg(feature = "redis")]
+pub use force::force_unlock;
+#[cfg(feature = "redis")]
 pub use locktop_locks::redis::{Command, Connection, RedisFault, RedisUrl, RedisUrlError, Reply, TlsTrouble};
+pub use options::{RedisOptions, RedisState, Unlock};
 pub use sets::{RedisSets, parse_list};
-pub use watch::{RedisOptions, RedisState, read_once, watch};
+#[cfg(feature = "redis")]
+pub use watch::{read_once, watch};
+#[cfg(not(feature = "redis"))]
+pub use without::{RedisFault, RedisUrl, RedisUrlError, force_unlock, read_once, watch};

@@ -1,7 +1,6 @@
 //! Servers that decide together, and servers that do not.
 
-use locktop_locks::redis::RedisUrl;
-use locktop_locks::redis::RedisUrlError;
+use super::{RedisUrl, RedisUrlError};
 
 /// The schemes of URLs, behind which one may begin after a comma.
 const SCHEMES: [&str; 7] =
@@ -65,6 +64,7 @@ pub fn parse_list(text: &str) -> Result<Vec<RedisUrl>, RedisUrlError> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "redis")]
 mod tests {
     use super::*;
 

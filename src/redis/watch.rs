@@ -12,6 +12,7 @@ use futures_util::future::join_all;
 use tokio::sync::watch::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
+use super::options::{RedisOptions, RedisState};
 use super::read;
 use super::scan::{self, Cursor};
 use super::sets::RedisSets;
@@ -20,47 +21,6 @@ use crate::model::redis_lease::{Bytes, RedisLeases, ServerReading, merge_sets};
 use locktop_locks::redis::Connection;
 use locktop_locks::redis::RedisFault;
 use locktop_locks::redis::RedisUrl;
-
-/// Which keys are read as locks, how often, and how much of a server's time that may take.
-#[derive(Debug, Clone)]
-pub struct RedisOptions {
-    /// Which keys are locks, as a glob of Redis.
-    pub pattern: String,
-    /// From the beginning of one round to that of the next.
-    pub interval: Duration,
-    /// Longest wait for a connection, and for each answer.
-    pub timeout: Duration,
-    /// Keys that are looked at; of more than these the rest is left out.
-    pub most_keys: usize,
-    /// Keys that a server looks through in one step.
-    pub step: u32,
-    /// Steps that a server takes in one round.
-    pub steps: u32,
-}
-
-impl Default for RedisOptions {
-    fn default() -> Self {
-        Self {
-            pattern: "lock:*".to_owned(),
-            interval: Duration::from_secs(1),
-            timeout: Duration::from_millis(500),
-            most_keys: 1000,
-            step: 200,
-            steps: 20,
-        }
-    }
-}
-
-/// What the last round over all servers found.
-#[derive(Debug, Clone, Default)]
-pub struct RedisState {
-    /// Number of the round, from 1 on; 0 before the first.
-    pub round: u64,
-    /// The locks, and how each server is. While no server answers, the rows of the last time stay, with their time.
-    pub leases: Arc<RedisLeases>,
-    /// When the rows were read, by the monotonic clock here.
-    pub read: Option<Instant>,
-}
 
 /// Begins to read the servers in the background, until nobody listens any more. What is received is always the newest
 /// state. A plain list of servers is one set.

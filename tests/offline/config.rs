@@ -53,10 +53,6 @@ invalid! {
     target_no_table: "config.toml:2:8: targets.prod is no table: expected [targets.prod] with conninfo = \"…\"";
     redis_no_table: "config.toml:1:9: redis is no table: expected [redis] with a list of URLs, urls = [\"redis://host\"]";
     redis_no_urls: "config.toml:1:1: [redis] has no servers: expected a list of URLs, urls = [\"redis://host\"]";
-    redis_bad_url: "config.toml:2:24: not a Redis URL (redis url did not parse): write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")";
-    redis_twice_in_sets: "config.toml:2:27: one:6379 is named twice";
-    redis_set_no_text: "config.toml:2:27: a server is no text: expected a list of URLs, urls = [\"redis://host\"]";
-    redis_twice: "config.toml:4:24: one:6379 is named twice";
     redis_urls_no_list: "config.toml:2:8: urls is no list: expected a list of URLs, urls = [\"redis://host\"]";
     target_name: "config.toml:1:10: the name of a target has no \"=\" and no \"://\" in it, and is not empty";
     read_only_no_boolean: "config.toml:3:13: read_only is \"yes\": expected true or false";
@@ -84,6 +80,14 @@ invalid! {
               config.toml:4:8: wait is the number 30: expected a duration such as \"30s\", \"1m\" or \"2h\"\n\
               config.toml:5:1: unknown key \"blöcked\" in [thresholds]: did you mean \"blocked\"?\n\
               config.toml:8:8: base is \"pink\": expected \"dark\", \"light\", \"mono\" or \"ansi\"";
+}
+
+#[cfg(feature = "redis")]
+invalid! {
+    redis_bad_url: "config.toml:2:24: not a Redis URL (redis url did not parse): write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")";
+    redis_twice_in_sets: "config.toml:2:27: one:6379 is named twice";
+    redis_set_no_text: "config.toml:2:27: a server is no text: expected a list of URLs, urls = [\"redis://host\"]";
+    redis_twice: "config.toml:4:24: one:6379 is named twice";
 }
 
 #[test]
@@ -118,6 +122,7 @@ fn the_printed_default_is_the_default() {
     assert_eq!(parsed, Config::default());
 }
 
+#[cfg(feature = "redis")]
 #[test]
 fn the_examples_in_the_printed_default_are_valid() {
     // Every commented line that looks like TOML, with the comment taken off.
@@ -139,6 +144,7 @@ fn the_examples_in_the_printed_default_are_valid() {
     assert_eq!(config.theme.colours.len(), 1);
 }
 
+#[cfg(feature = "redis")]
 #[test]
 fn everything() {
     let config = read("valid_configs", "everything").unwrap();

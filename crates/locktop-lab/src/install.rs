@@ -21,6 +21,7 @@ pub(crate) fn postgresql() -> String {
 }
 
 /// The command that installs Redis or its fork.
+#[cfg(feature = "redis")]
 pub(crate) fn redis() -> String {
     command("redis", ["redis-server", "valkey", "redis", "redis", "valkey", "redis", "redis"])
 }

@@ -1,4 +1,4 @@
-//! A laboratory for locks: servers of our own, [`postgres`] and [`redis`]; states of contention in them ([`scenario`]); workers that compete
+//! A laboratory for locks: servers of our own, [`postgres`] and, with the feature of that name, `redis`; states of contention in them ([`scenario`]); workers that compete
 //! for tasks ([`tasks`]) and for the other lock systems ([`contest`]), faults injected into them, and witnesses of what really ran when. For the demo,
 //! for tests and for benches.
 #![allow(
@@ -11,6 +11,7 @@ mod install;
 mod open_question;
 pub mod postgres;
 mod process;
+#[cfg(feature = "redis")]
 pub mod redis;
 mod run;
 pub mod scenario;

@@ -40,3 +40,9 @@ pub use locktop_base::LockKey;
 pub use pg_connect;
 #[cfg(feature = "tables")]
 pub use schema_name::{NameError, SchemaName};
+
+/// How many of N servers make a majority: N/2 + 1.
+#[must_use]
+pub const fn quorum(servers: u32) -> u32 {
+    servers / 2 + 1
+}

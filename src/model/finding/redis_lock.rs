@@ -24,7 +24,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         format!(
             "redis lock {} is split: no owner has it on {} of {} servers",
             shown(&row.name()),
-            locktop_locks::redis_lock::quorum(row.servers),
+            locktop_locks::quorum(row.servers),
             row.servers
         )
     }));

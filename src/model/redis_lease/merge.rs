@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use strum::IntoStaticStr;
 
-use locktop_locks::redis_lock::quorum;
+use locktop_locks::quorum;
 
 use super::reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
 use crate::model::{Text, Timestamp};

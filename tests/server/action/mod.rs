@@ -5,6 +5,7 @@ mod crowded;
 mod encodings;
 mod identity;
 mod pooled;
+#[cfg(feature = "redis")]
 mod redis;
 mod rights;
 mod slow;

@@ -104,7 +104,7 @@ fn the_full_size_of_each_on_every_version() {
         });
         let target = server.conninfo().replace("dbname=postgres", &format!("dbname={}", info.dbname()));
         let mut arguments = vec!["--duration", "30s", "--format", "json", "--url", &target];
-        for contest in Contest::ALL.iter().filter(|contest| **contest != Contest::Redis) {
+        for contest in Contest::ALL.iter().filter(|contest| contest.as_str() != "redis") {
             arguments.extend(["--scenario", contest.as_str()]);
         }
         let left = play(&arguments);
@@ -115,6 +115,7 @@ fn the_full_size_of_each_on_every_version() {
     }
 }
 
+#[cfg(feature = "redis")]
 #[test]
 fn locks_in_redis_have_one_holder_at_a_moment_though_servers_and_holders_are_killed() {
     let goals = [
@@ -130,6 +131,7 @@ fn locks_in_redis_have_one_holder_at_a_moment_though_servers_and_holders_are_kil
     none(&left, "redis", &["overlaps", "double_submissions", "double_task_runs", "lost_workers"]);
 }
 
+#[cfg(feature = "redis")]
 #[test]
 fn without_a_redis_server_the_demo_says_what_to_install() {
     let mut command = super::headless::demo(&["--scenario", "redis"]);

@@ -1,10 +1,13 @@
 //! However it ends, nothing is left.
 
+#[cfg(feature = "redis")]
 use std::collections::BTreeSet;
 
 use rustix::process::Signal;
 
-use super::headless::{Running, demo, workers};
+#[cfg(feature = "redis")]
+use super::headless::demo;
+use super::headless::{Running, workers};
 use super::support::{exists, wait_for};
 
 #[test]
@@ -33,6 +36,7 @@ fn a_killed_demo_leaves_no_worker_behind_not_even_one_that_is_stopped() {
     wait_for("all of them to go", || pids.iter().all(|(pid, _)| !exists(*pid)));
 }
 
+#[cfg(feature = "redis")]
 #[test]
 fn a_killed_demo_of_leases_and_redis_leaves_no_process_and_no_server_behind() {
     let place = tempfile::Builder::new().prefix("lt").tempdir_in("/tmp").unwrap();

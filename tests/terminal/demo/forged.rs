@@ -104,6 +104,7 @@ async fn a_window_that_begins_before_the_last_is_over() {
     forge("ratelimit", ready, forgery, "windows that began before the one before was over").await;
 }
 
+#[cfg(feature = "redis")]
 #[tokio::test]
 async fn two_holders_of_a_lock_in_redis() {
     let forgery = "INSERT INTO locktop_demo.redis_holds (lock, kind, worker, first, last, outcome)
@@ -112,6 +113,7 @@ async fn two_holders_of_a_lock_in_redis() {
     forge("redis", ready, forgery, "redis: locks held by two at one moment: 1").await;
 }
 
+#[cfg(feature = "redis")]
 #[tokio::test]
 async fn a_form_that_was_submitted_twice() {
     let forgery = "INSERT INTO locktop_demo.redis_submissions (form, worker)
@@ -120,6 +122,7 @@ async fn a_form_that_was_submitted_twice() {
     forge("redis", ready, forgery, "redis: forms submitted once more: 1").await;
 }
 
+#[cfg(feature = "redis")]
 #[tokio::test]
 async fn a_task_that_had_two_runners() {
     let forgery = "INSERT INTO locktop_demo.redis_task_runs (task, worker)

@@ -28,6 +28,7 @@ mod picture;
 mod pool;
 mod privileges;
 mod process;
+#[cfg(feature = "redis")]
 mod redis;
 mod rights;
 mod screen;

@@ -12,6 +12,7 @@ mod ids;
 pub(crate) mod leases;
 pub(crate) mod queue;
 mod rate_limit;
+#[cfg(feature = "redis")]
 pub(crate) mod redis_locks;
 mod runner;
 mod sessions;
@@ -64,6 +65,7 @@ pub enum Contest {
     /// Processes work off a queue.
     Queue,
     /// Processes use locks in Redis, on one server and on five.
+    #[cfg(feature = "redis")]
     Redis,
 }
 
@@ -86,6 +88,7 @@ impl Contest {
             Self::Ids => &ids::KEYS,
             Self::Transfer => &transfer::KEYS,
             Self::Queue => &queue::KEYS,
+            #[cfg(feature = "redis")]
             Self::Redis => &redis_locks::KEYS,
         }
     }
@@ -102,6 +105,7 @@ impl Contest {
             Self::Ids => Box::new(ids::Ids::begin(environment, client).await?),
             Self::Transfer => Box::new(transfer::Transfers::begin(environment, client).await?),
             Self::Queue => Box::new(queue::Queue::begin(environment, client).await?),
+            #[cfg(feature = "redis")]
             Self::Redis => Box::new(redis_locks::RedisContest::begin(environment, client).await?),
         })
     }

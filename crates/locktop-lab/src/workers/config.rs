@@ -66,6 +66,7 @@ pub(crate) enum WorkerRole {
     /// It works off the queue.
     Queue,
     /// It uses locks with a term of so many milliseconds in these servers, of which the first stands alone.
+    #[cfg(feature = "redis")]
     Redis { urls: Vec<String>, term: u64, seed: u64 },
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 
+#[cfg(feature = "redis")]
 use crate::redis::RedisServerError;
 use locktop_tasks::schema::SchemaError;
 use pg_connect::error::ConnectError;
@@ -33,6 +34,7 @@ pub enum TasksError {
     #[error("cannot start a worker process: {0}")]
     Worker(#[from] io::Error),
     /// The servers of Redis.
+    #[cfg(feature = "redis")]
     #[error(transparent)]
     Redis(#[from] RedisServerError),
     /// A recipe that lacks something.

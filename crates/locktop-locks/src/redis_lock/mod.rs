@@ -106,13 +106,8 @@ mod random;
 mod servers;
 mod watchdog;
 
+pub use crate::quorum;
 pub use error::{Interrupted, Lost, NotAcquired, SetupError};
 pub use guard::{Guard, Released};
 pub use options::{LockOptions, Restarts};
 pub use servers::RedisLocks;
-
-/// How many of N servers make a majority: N/2 + 1.
-#[must_use]
-pub const fn quorum(servers: u32) -> u32 {
-    servers / 2 + 1
-}

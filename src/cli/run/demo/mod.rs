@@ -188,6 +188,7 @@ fn contest(name: ScenarioName) -> Option<Contest> {
         ScenarioName::Ids => Some(Contest::Ids),
         ScenarioName::Transfer => Some(Contest::Transfer),
         ScenarioName::Queue => Some(Contest::Queue),
+        #[cfg(feature = "redis")]
         ScenarioName::Redis => Some(Contest::Redis),
         _ => None,
     }

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[cfg(feature = "encrypted-keys")]
 use locktop::pg::conninfo::Secret;
 
 use super::super::super::dashboard::Dashboard;
@@ -153,6 +154,7 @@ async fn a_server_that_wants_a_certificate() {
     connected(&resolve()).await;
 }
 
+#[cfg(feature = "encrypted-keys")]
 #[tokio::test]
 async fn keys_that_others_may_read_and_keys_that_are_encrypted() {
     let stage = Stage::new().await;

@@ -12,6 +12,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::contest::leases::child as leases;
 use crate::contest::queue::child as queue;
+#[cfg(feature = "redis")]
 use crate::contest::redis_locks::child as redis_locks;
 use crate::workers::{WorkerConfig, WorkerRole};
 
@@ -46,6 +47,7 @@ pub async fn run() -> Result<(), String> {
             until(quit, Box::pin(leases::run(&config, *leases, *term, *seed))).await
         }
         WorkerRole::Queue => queue::run(&config, quit).await,
+        #[cfg(feature = "redis")]
         WorkerRole::Redis { urls, term, seed } => {
             until(quit, Box::pin(redis_locks::run(&config, urls, *term, *seed))).await
         }
