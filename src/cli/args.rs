@@ -144,7 +144,11 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the manual page (roff).
-    Man,
+    Man {
+        /// Write a page for the program and one for each command into this directory instead.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Print, check or find the config file.
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -1,7 +1,7 @@
 //! Subcommands that print something and are done.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Command;
 
@@ -43,6 +43,20 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
         write!(page, ".SH LOCKTOP {}\n{part}", subcommand.get_name().to_uppercase())?;
     }
     out.write_all(&page)
+}
+
+/// Writes a page for the program and one for each command, `locktop-check.1`, into a directory.
+///
+/// # Errors
+/// When one cannot be written.
+pub(super) fn man_pages(dir: &Path) -> io::Result<()> {
+    let mut commands = vec![command()];
+    while let Some(command) = commands.pop() {
+        let visible = |below: &&Command| below.get_name() != "help" && !below.is_hide_set();
+        commands.extend(command.get_subcommands().filter(visible).cloned());
+        clap_mangen::Man::new(command).generate_to(dir)?;
+    }
+    Ok(())
 }
 
 /// A subcommand without what every subcommand has.
@@ -106,4 +120,28 @@ pub fn check_config(
         None => format!("{path}: not there, the defaults apply"),
     };
     Ok([vec![said], notes].concat().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page_with_all_its_options() {
+        let dir = tempfile::tempdir().unwrap();
+        man_pages(dir.path()).unwrap();
+        let mut commands = vec![command()];
+        while let Some(command) = commands.pop() {
+            let name = command.get_display_name().unwrap_or("locktop").to_owned();
+            let page = std::fs::read_to_string(dir.path().join(format!("{name}.1"))).unwrap();
+            for option in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let Some(long) = option.get_long() else { continue };
+                assert!(page.contains(&format!("\\-\\-{}", long.replace('-', "\\-"))), "{name}: --{long}");
+            }
+            let visible = |below: &&Command| below.get_name() != "help" && !below.is_hide_set();
+            commands.extend(command.get_subcommands().filter(visible).cloned());
+        }
+        assert!(dir.path().join("locktop-schema-install.1").exists());
+        assert!(!dir.path().join("locktop-demo-worker.1").exists());
+    }
 }

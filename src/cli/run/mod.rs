@@ -150,7 +150,11 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     let context = Context { env: &env, checks };
     match &cli.command {
         Some(Command::Completions { shell }) => printed(|out| Ok(output::completions(*shell, out)?)),
-        Some(Command::Man) => printed(|out| Ok(output::man(out)?)),
+        Some(Command::Man { dir: None }) => printed(|out| Ok(output::man(out)?)),
+        Some(Command::Man { dir: Some(dir) }) => match output::man_pages(dir) {
+            Ok(()) => Ok(0),
+            Err(error) => Err(Failure::Other(format!("cannot write pages into {}: {error}", dir.display()))),
+        },
         Some(Command::Config(command)) => printed(|out| config(cli, command, &context, out)),
         Some(Command::Schema(SchemaCommand::Print { schema })) => {
             printed(|out| Ok(out.write_all(crate::schema::script(schema).as_bytes())?))
