@@ -56,6 +56,36 @@ fn every_file_imports_from_above_only() {
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
+/// The files that know an operating system, of which each has another way, or does without, on other systems. macOS is checked with
+/// `packaging/checks.sh darwin`.
+const KNOW_THE_SYSTEM: [&str; 9] = [
+    "crates/glibc-malloc/src/lib.rs",
+    "crates/locktop-base/src/clock.rs",
+    "crates/locktop-lab/src/install.rs",
+    "crates/locktop-lab/src/postgres/fetch.rs",
+    "crates/locktop-lab/src/postgres/temporary.rs",
+    "crates/locktop-lab/src/process/paused.rs",
+    "crates/pg-connect/src/socket.rs",
+    "src/cli/run/worker/systemd.rs",
+    "src/runtime/job.rs",
+];
+
+#[test]
+fn what_only_linux_has_is_named_in_few_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    rust_files(&root.join("src"), &mut files);
+    rust_files(&root.join("crates"), &mut files);
+    let names =
+        ["\"/proc", "\"/sys/", "/dev/shm", "target_os", "target_env", "os::linux", "use std::env::consts"];
+    files.retain(|file| {
+        let source = fs::read_to_string(file).unwrap();
+        names.iter().any(|name| source.contains(name))
+    });
+    let found: Vec<_> = files.iter().map(|file| file.strip_prefix(root).unwrap().to_str().unwrap()).collect();
+    assert_eq!(found, KNOW_THE_SYSTEM);
+}
+
 pub(super) fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();

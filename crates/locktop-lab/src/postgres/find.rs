@@ -105,6 +105,8 @@ fn usual_directories() -> Vec<PathBuf> {
         .extend(on_path("postgres").and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned)));
     directories.extend(newest_first("/usr/lib/postgresql", "", "bin"));
     directories.extend(newest_first("/usr", "pgsql-", "bin"));
+    // Alpine.
+    directories.extend(newest_first("/usr/libexec", "postgresql", ""));
     for homebrew in ["/opt/homebrew/opt", "/usr/local/opt", "/home/linuxbrew/.linuxbrew/opt"] {
         directories.extend(newest_first(homebrew, "postgresql@", "bin"));
     }
