@@ -46,3 +46,7 @@ pub use schema_name::{NameError, SchemaName};
 pub const fn quorum(servers: u32) -> u32 {
     servers / 2 + 1
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -17,3 +17,7 @@ pub mod sql;
 pub mod trust;
 pub mod work_session;
 pub mod worker;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -25,3 +25,7 @@ mod tls;
 pub use backoff::Backoff;
 pub use message::message;
 pub use refusal::refusal;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -9,3 +9,7 @@ mod tag;
 mod words;
 
 pub use graph::*;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
