@@ -21,6 +21,11 @@ all:
 ci:
     .ci/run
 
+# Packages, as a release has them, and what proves them.
+packages:
+    packaging/build.sh all
+    packaging/test.sh
+
 # Screens of the tests, written anew.
 accept:
     LOCKTOP_ACCEPT=1 cargo test --lib ui::tests

