@@ -131,18 +131,24 @@ fn words(out: &mut String, run: &Run, row: u16) {
     }
 }
 
-fn svg(screen: &vt100::Screen, about: &str) -> String {
-    let (rows, columns) = screen.size();
-    let width = f64::from(columns.get()) * WIDTH + 2.0 * MARGIN;
-    let height = f64::from(rows.get()) * HEIGHT + 2.0 * MARGIN;
-    let mut out = format!(
+/// A picture of so many rows around what is drawn.
+fn svg(rows: u16, about: &str, drawn: &str) -> String {
+    let width = f64::from(COLUMNS) * WIDTH + 2.0 * MARGIN;
+    let height = f64::from(rows) * HEIGHT + 2.0 * MARGIN;
+    format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img" font-family="{FONTS}" font-size="14">
 <title>{}</title>
 <rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>
+{drawn}</svg>
 "#,
         escaped(about)
-    );
-    for row in 0..rows.get() {
+    )
+}
+
+/// All that is on a screen.
+fn cells(screen: &vt100::Screen) -> String {
+    let mut out = String::new();
+    for row in 0..screen.size().0.get() {
         let runs = runs(screen, row);
         for alike in runs.chunk_by(|run, next| run.look.background == next.look.background) {
             rectangle(&mut out, alike, row);
@@ -151,7 +157,29 @@ fn svg(screen: &vt100::Screen, about: &str) -> String {
             words(&mut out, run, row);
         }
     }
-    out.push_str("</svg>\n");
+    out
+}
+
+/// Frames one after the other, each for its seconds, and again from the first. Where nothing moves the second is seen.
+fn moving(frames: &[(String, f64)]) -> String {
+    let whole: f64 = frames.iter().map(|(_, seconds)| seconds).sum();
+    let (mut out, mut began) = (String::new(), 0.0);
+    for (at, (drawn, seconds)) in frames.iter().enumerate() {
+        let (from, to) = (began / whole, (began + seconds) / whole);
+        began += seconds;
+        let (values, times) = match at {
+            0 => ("visible;hidden".to_owned(), format!("0;{to:.4}")),
+            _ if at + 1 == frames.len() => ("hidden;visible".to_owned(), format!("0;{from:.4}")),
+            _ => ("hidden;visible;hidden".to_owned(), format!("0;{from:.4};{to:.4}")),
+        };
+        let still = if at == 1 { "visible" } else { "hidden" };
+        writeln!(
+            out,
+            r#"<g visibility="{still}"><animate attributeName="visibility" calcMode="discrete" dur="{whole}s" repeatCount="indefinite" values="{values}" keyTimes="{times}"/>
+{drawn}</g>"#
+        )
+        .unwrap();
+    }
     out
 }
 
@@ -260,6 +288,31 @@ const PICTURES: [Picture; 13] = [
     },
 ];
 
+/// The frames of the moving picture, with the seconds that each is shown: it begins well, a session blocks others, `K` ends it.
+const MOVING: [(Picture, f64); 3] = [
+    (
+        Picture {
+            name: "moving, the chains",
+            rows: LOW,
+            keys: "2g",
+            shows: &["2 Chains", "idle in transaction"],
+            about: "",
+        },
+        4.0,
+    ),
+    (
+        Picture {
+            name: "moving, the question",
+            rows: LOW,
+            keys: "K",
+            shows: &["[Back]", "y terminate"],
+            about: "",
+        },
+        5.0,
+    ),
+    (Picture { name: "moving, the result", rows: LOW, keys: "y", shows: &["terminated"], about: "" }, 4.0),
+];
+
 /// Whether the program has drawn for the size that the terminal has now: its keys are in the last row.
 fn fits(screen: &vt100::Screen) -> bool {
     let last = screen.rows(0, COLUMNS).last().unwrap_or_default();
@@ -278,7 +331,7 @@ impl Picture {
             let text = screen.contents();
             let is_there = fits(screen) && self.shows.iter().all(|part| text.contains(part));
             if is_there {
-                drawn = svg(screen, self.about);
+                drawn = cells(screen);
             }
             is_there
         });
@@ -301,8 +354,26 @@ async fn the_pictures_are_drawn_on_request() {
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures"));
     std::fs::create_dir_all(directory).unwrap();
     for picture in &PICTURES {
-        let drawn = picture.draw(&mut screen);
+        let drawn = svg(picture.rows, picture.about, &picture.draw(&mut screen));
         assert!(drawn.len() <= LARGEST, "{} has {} bytes", picture.name, drawn.len());
         std::fs::write(directory.join(format!("{}.svg", picture.name)), drawn).unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_moving_picture_is_drawn_on_request() {
+    if std::env::var_os("LOCKTOP_PICTURE").is_none() {
+        return;
+    }
+    let mut shop = Shop::open().await;
+    let mut screen = shop.screen((COLUMNS, LOW));
+    let overview = |shows| Picture { name: "moving, the Overview", rows: LOW, keys: "1g", shows, about: "" };
+    let mut frames = vec![(overview(&["1 Overview", "LIVE"]).draw(&mut screen), 3.0)];
+    shop.trouble().await;
+    frames.push((overview(&["idle in transaction 8s"]).draw(&mut screen), 4.0));
+    frames.extend(MOVING.iter().map(|(picture, seconds)| (picture.draw(&mut screen), *seconds)));
+    let about = "Sessions are blocked; K asks, y terminates the session that blocks them, and they proceed";
+    let drawn = svg(LOW, about, &moving(&frames));
+    assert!(drawn.len() <= LARGEST * frames.len(), "{} bytes", drawn.len());
+    std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures/moving.svg"), drawn).unwrap();
 }
