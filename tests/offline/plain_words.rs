@@ -32,7 +32,9 @@ fn texts() -> Vec<(String, String)> {
             add(line, text);
         }
         for block in blocks(&page.text) {
-            of_block(&block).into_iter().for_each(|(line, text)| add(line, text));
+            for (line, text) in of_block(&block) {
+                add(line, text);
+            }
         }
     }
     for folder in std::fs::read_dir(root().join("contrib")).unwrap() {
