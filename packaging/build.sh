@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds what a release has into target/dist. The same commit gives the same bytes, on a laptop as in the workflow.
+# Builds the files of a release into target/dist. The same commit gives the same bytes, on a laptop as in the workflow.
 #
 #     packaging/build.sh TARGET…
 #

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a release needs beside the tests: deny in .ci/run, all of it each night in the workflow and before a release. Prints the seconds of
-# each.
+# Checks of a release besides the tests: deny in .ci/run, all of them each night in the workflow and before a release. Prints the seconds
+# of each.
 #
 #     packaging/checks.sh [deny] [features] [msrv] [darwin] [publish]
 set -eu
@@ -18,7 +18,7 @@ publish() {
     cargo publish --workspace --dry-run --locked "$@"
 }
 
-# The published libraries, with the oldest Rust that they promise.
+# The published libraries with the oldest supported Rust.
 msrv() {
     rustup toolchain install 1.88 --profile minimal --no-self-update
     cargo +1.88 check --locked --all-features \

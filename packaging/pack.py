@@ -1,4 +1,4 @@
-"""Archives, the container image, the list of components and the sums: what build.sh writes, byte for byte the same each time.
+"""Archives, the container image, the list of components and the sums of build.sh, byte for byte the same each time.
 
     pack.py archive FOLDER FILE     a tar of a folder, by gzip
     pack.py image BIN FILE          an OCI layout with an image for each program of BIN, in a tar

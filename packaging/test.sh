@@ -1,6 +1,6 @@
 #!/bin/bash
-# Proves what build.sh built, on Debian or Ubuntu, as root: sizes, packages installed and removed, the programs and the image against a
-# live server. A tool that is missing is a failure.
+# Tests the files that build.sh built, on Debian or Ubuntu, as root: sizes, packages installed and removed, the programs and the image
+# against a live server. A tool that is missing is a failure.
 #
 #     packaging/build.sh all && packaging/test.sh [--reproducible] [TEST…]
 #     packaging/test.sh --needs        the packages for apt-get

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Whether a tag, Cargo.toml and the changelog name one version. Prints the changes of it.
+# Checks that a tag, Cargo.toml and the changelog name the same version, and prints its changes.
 #
 #     packaging/version.sh v1.2.3
 set -eu

@@ -56,8 +56,8 @@ fn every_file_imports_from_above_only() {
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
-/// The files that know an operating system, of which each has another way, or does without, on other systems. macOS is checked with
-/// `packaging/checks.sh darwin`.
+/// The files with code for one operating system. Each has another way, or does without, on other systems; `packaging/checks.sh darwin`
+/// compiles them for macOS.
 const KNOW_THE_SYSTEM: [&str; 9] = [
     "crates/glibc-malloc/src/lib.rs",
     "crates/locktop-base/src/clock.rs",
@@ -71,7 +71,7 @@ const KNOW_THE_SYSTEM: [&str; 9] = [
 ];
 
 #[test]
-fn what_only_linux_has_is_named_in_few_files() {
+fn code_for_one_system_is_in_few_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     rust_files(&root.join("src"), &mut files);
