@@ -194,8 +194,8 @@ fn server(connections: usize) -> Server {
 /// The view of a snapshot, as the feed would make it.
 pub fn view(snapshot: Snapshot, id: u64) -> View {
     let graph = WaitGraph::build(Input {
-        locks: &snapshot.locks.rows,
-        backends: &snapshot.backends.rows,
+        locks: &snapshot.locks.last_rows(),
+        backends: &snapshot.backends.last_rows(),
         answers: &snapshot.answers,
     });
     let index = SnapshotIndex::of(&snapshot, &graph);
@@ -209,7 +209,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         .collect();
     let held_since = snapshot
         .locks
-        .rows
+        .last_rows()
         .iter()
         .filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
         .filter_map(|lock| Some(((lock.pid?, lock.tag), HeldSince { proved: at(-41.0), seen: at(-30.0) })))

@@ -43,7 +43,7 @@ impl<'a> Context<'a> {
 
     /// How many sessions and processes the role may not see the state of.
     pub fn hidden(&self) -> usize {
-        self.snapshot.backends.rows.iter().filter(|backend| self.is_hidden(backend)).count()
+        self.snapshot.backends.last_rows().iter().filter(|backend| self.is_hidden(backend)).count()
     }
 
     /// Whether the role may not see the state of a session.

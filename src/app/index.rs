@@ -50,7 +50,7 @@ impl ViewIndex {
 /// Whether all sessions but locktop's own are of one role.
 fn has_one_role(snapshot: &Snapshot) -> bool {
     let others =
-        snapshot.backends.rows.iter().filter(|backend| backend.application.as_deref() != Some("locktop"));
+        snapshot.backends.last_rows().iter().filter(|backend| backend.application.as_deref() != Some("locktop"));
     let mut roles = others.filter_map(|backend| backend.user.as_deref());
     let first = roles.next();
     roles.all(|role| Some(role) == first)
@@ -59,9 +59,9 @@ fn has_one_role(snapshot: &Snapshot) -> bool {
 /// Whether a session, a lock or a prepared transaction is of another database than ours.
 fn has_other_database(snapshot: &Snapshot) -> bool {
     let Some(server) = snapshot.server() else { return true };
-    let backends = snapshot.backends.rows.iter().filter_map(|backend| backend.datid);
-    let locks = snapshot.locks.rows.iter().filter_map(|lock| lock.tag.database());
-    let mut prepared = snapshot.prepared.rows.iter().filter_map(|row| row.database.as_deref());
+    let backends = snapshot.backends.last_rows().iter().filter_map(|backend| backend.datid);
+    let locks = snapshot.locks.last_rows().iter().filter_map(|lock| lock.tag.database());
+    let mut prepared = snapshot.prepared.last_rows().iter().filter_map(|row| row.database.as_deref());
     backends.chain(locks).any(|oid| oid != 0 && oid != server.datid)
         || prepared.any(|database| *database != *server.database)
 }

@@ -183,7 +183,7 @@ fn tag_of(context: &Context<'_>, row: RowId) -> Option<LockTag> {
 }
 
 fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
-    let row = context.snapshot.locks.rows.iter().find(|lock| lock.tag == tag)?;
+    let row = context.snapshot.locks.last_rows().iter().find(|lock| lock.tag == tag)?;
     let place = Place::Lock(tag);
     Some(Related { what: "lock", label: context.lock_label(&tag, row.pid), place, screen: Screen::Locks })
 }

@@ -75,12 +75,12 @@ fn locks_with_the_longest_queues_come_first() {
     drive(&mut app, "3a");
     let context = app.context().unwrap();
     let key = |at: u32| {
-        let lock = &context.snapshot.locks.rows[at as usize];
+        let lock = &context.snapshot.locks.last_rows()[at as usize];
         let waiters = context.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
         (Reverse(waiters), lock.tag, lock.wait_start.map(|start| start.timestamp_micros()), lock.pid)
     };
     let rows = lock_rows(&app);
-    assert_eq!(rows.len(), context.snapshot.locks.rows.len());
+    assert_eq!(rows.len(), context.snapshot.locks.last_rows().len());
     assert!(rows.is_sorted_by_key(|at| key(*at)));
 }
 
@@ -91,7 +91,7 @@ fn locks_that_did_not_change_are_not_sorted_again() {
     drive(&mut app, "3");
     let advisory = lock_rows(&app);
     let mut snapshot = sample::incident(1.0).snapshot();
-    snapshot.locks.rows = Arc::clone(&view.snapshot.as_ref().unwrap().locks.rows);
+    snapshot.locks.set(Arc::clone(view.snapshot.as_ref().unwrap().locks.last_rows()));
     arrive(&mut app, sample::view(snapshot, 2));
     assert_eq!(lock_rows(&app), advisory);
     drive(&mut app, "a");

@@ -76,7 +76,7 @@ impl Digest {
     pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
         let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame, expected } = kept;
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
-            Arc::new(WaitGraph::build(Input { locks: &snapshot.locks.rows, backends, answers }))
+            Arc::new(WaitGraph::build(Input { locks: &snapshot.locks.last_rows(), backends, answers }))
         });
         let mut digest = Self {
             notes,
@@ -170,13 +170,13 @@ impl Digest {
         let before = &self.view;
         let (graph, series) = if snapshot.locks.error.is_none() {
             let graph = WaitGraph::build(Input {
-                locks: &snapshot.locks.rows,
-                backends: &snapshot.backends.rows,
+                locks: &snapshot.locks.last_rows(),
+                backends: &snapshot.backends.last_rows(),
                 answers: &snapshot.answers,
             });
             let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
             self.past.graph_from = Some(GraphFrom {
-                backends: Arc::clone(&snapshot.backends.rows),
+                backends: Arc::clone(snapshot.backends.last_rows()),
                 answers: snapshot.answers.clone(),
             });
             (Arc::new(graph), Arc::new(series))
@@ -208,6 +208,11 @@ impl Digest {
         self.judge(&mut view);
         self.view = Arc::new(view);
         self.view()
+    }
+
+    /// Takes in a snapshot that is not shown, the first of two: a key that is free in both has been free since its holder was last alive.
+    pub(super) fn seen_before(&mut self, snapshot: &Snapshot) {
+        self.past.adapters.look(snapshot, &self.thresholds);
     }
 
     /// What is wrong in a view, what changed up to it, and who made others wait.

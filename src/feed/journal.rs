@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing::{Level, debug, enabled, info, warn};
 
 use crate::model::sections::SectionRead;
-use crate::model::snapshot::{Pooling, Section, Snapshot};
+use crate::model::snapshot::{Pooling, Snapshot};
 use crate::model::view::Slowed;
 
 /// A poll that takes longer is told, where the next one should have begun by then.
@@ -44,8 +44,8 @@ impl Journal {
         debug!(
             "polled in {}: {} sessions, {} locks",
             ms(took),
-            snapshot.backends.rows.len(),
-            snapshot.locks.rows.len()
+            snapshot.backends.last_rows().len(),
+            snapshot.locks.last_rows().len()
         );
         if let Some(server) = snapshot.server().filter(|server| self.session != Some(server.own_pid)) {
             self.session = Some(server.own_pid);
@@ -100,46 +100,8 @@ fn ms(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-/// What could not be read at this look, by what it is called here.
+/// What could not be read in this snapshot, by its label, and why.
 fn unread(snapshot: &Snapshot) -> BTreeMap<String, String> {
-    let mut unread = BTreeMap::new();
-    for SectionRead { section, table, error, .. } in snapshot.sections() {
-        let Some(error) = error else { continue };
-        let of = table.map(|table| format!(" of {table}")).unwrap_or_default();
-        unread.insert(format!("{}{of}", section.replace('_', " ")), error.to_string());
-    }
-    // No finding is made of these: the screens tell of them where they are.
-    let systems = &snapshot.systems;
-    for table in &systems.items {
-        note(&mut unread, || format!("items of {}", table.source.name), &table.section);
-    }
-    for table in &systems.contended {
-        note(&mut unread, || format!("waits of {}", table.source.name), &table.section);
-    }
-    for table in &systems.workers {
-        note(&mut unread, || format!("workers {}", table.source.name), &table.section);
-    }
-    for server in &systems.redis.servers {
-        if let Some(why) = &server.error {
-            unread.insert(format!("Redis {}", server.server), why.to_string());
-        }
-    }
-    for rows in snapshot.adapters.iter() {
-        let name = |part: &str| format!("{part} of {}", rows.installation.label());
-        note(&mut unread, || name("workers"), &rows.workers.section);
-        for (part, jobs) in &rows.jobs {
-            note(&mut unread, || name(&format!("{part:?} jobs")), &jobs.section);
-        }
-        note(&mut unread, || name("depth"), &rows.depth.section);
-        note(&mut unread, || name("what is paused"), &rows.paused.section);
-        note(&mut unread, || name("leases"), &rows.leases.section);
-        note(&mut unread, || name("schedules"), &rows.schedules.section);
-    }
-    unread
-}
-
-fn note<T>(unread: &mut BTreeMap<String, String>, name: impl FnOnce() -> String, section: &Section<T>) {
-    if let Some(why) = &section.error {
-        unread.insert(name(), why.to_string());
-    }
+    let reason = |read: &SectionRead<'_>| Some((read.label(), read.error.as_deref()?.to_owned()));
+    snapshot.unread().iter().filter_map(reason).collect()
 }

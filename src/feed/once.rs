@@ -118,6 +118,7 @@ pub async fn looks(
         digest.redis_read(redis);
     }
     digest.rights_told(session.rights());
+    digest.seen_before(&before);
     let mut views = Vec::new();
     for look in 0..count {
         if look > 0 {
@@ -147,5 +148,6 @@ async fn look(
         digest.redis_read(redis);
     }
     digest.rights_told(session.rights());
+    digest.seen_before(&first);
     Ok(digest.snapshot_taken(second))
 }

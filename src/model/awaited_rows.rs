@@ -19,7 +19,7 @@ impl AwaitedRows {
         if !graph.queues.iter().any(|queue| queue.tag.locktype() == LockType::TransactionId) {
             return Self::default();
         }
-        let tuples = snapshot.locks.rows.iter().filter(|lock| lock.tag.locktype() == LockType::Tuple);
+        let tuples = snapshot.locks.last_rows().iter().filter(|lock| lock.tag.locktype() == LockType::Tuple);
         let held = tuples.filter(|lock| lock.granted).filter_map(|lock| Some((lock.pid?, lock.tag)));
         Self { tuples: held.collect() }
     }

@@ -83,9 +83,9 @@ impl HeldWatch {
     }
 
     fn update(&mut self, snapshot: &Snapshot) {
-        let locks = &snapshot.locks.rows;
+        let locks = &snapshot.locks.last_rows();
         let fresh = snapshot.backends.error.is_none();
-        let backends = if fresh { &snapshot.backends.rows[..] } else { &[] };
+        let backends = if fresh { &snapshot.backends.last_rows()[..] } else { &[] };
         let scan = snapshot.taken_at - seconds(snapshot.poll_seconds);
         // Those who hold something are few, whatever number of locks they have.
         let mut same = 0;

@@ -1,32 +1,44 @@
-//! The sections of a snapshot: what was read when, and what could not be.
+//! All sections of a snapshot: what was read when, what could not be read, and why.
+
+use std::borrow::Cow;
 
 use super::Timestamp;
+use super::adapter::{Choice, InstallationRows, PartRows};
+use super::observed::Observed;
+use super::section::NOT_YET;
 use super::snapshot::{Section, Snapshot};
 use super::systems::TableRows;
 
 /// When a section was read, and why its last attempt failed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SectionRead<'a> {
-    /// What it is called in a finding: `locks`, `leases`.
+    /// Its name in the JSON and in findings: `locks`, `leases`, `adapters`.
     pub section: &'static str,
-    /// The table, of a section that each of several tables has.
-    pub table: Option<&'a str>,
-    /// Server time of its rows; none when it was never read.
+    /// The table, job system or server, for a section that several of them have.
+    pub of: Option<Cow<'a, str>>,
+    /// The part of a job system: `running`.
+    pub part: Option<&'static str>,
+    /// Server time of its rows; none if it was never read.
     pub taken_at: Option<Timestamp>,
-    /// The error of the last attempt in one line: the server's, or that of the connection; none where it was read.
-    pub error: Option<&'a str>,
+    /// Why it is not known, in one line; none if it is.
+    pub error: Option<Cow<'a, str>>,
 }
 
-impl<'a> SectionRead<'a> {
-    /// What tells it from the others: its name, and the table where several have one.
-    pub fn name(&self) -> (&'static str, Option<&'a str>) {
-        (self.section, self.table)
+impl SectionRead<'_> {
+    /// What tells it from the others.
+    pub fn name(&self) -> (&'static str, Option<&str>, Option<&'static str>) {
+        (self.section, self.of.as_deref(), self.part)
+    }
+
+    /// The same for people and for the config: `leases public.distlock`, `adapters River running`.
+    pub fn label(&self) -> String {
+        let parts = [Some(self.section), self.of.as_deref(), self.part];
+        crate::text::one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" ")).into_owned()
     }
 }
 
 impl Snapshot {
-    /// All sections that findings and events tell of, in the order in which they are read. Items of a queue are of the table that its
-    /// counts are of, and tell nothing more; what workers announce and what they waited for is told in the JSON alone.
+    /// All sections, in the order in which they are read.
     pub fn sections(&self) -> Vec<SectionRead<'_>> {
         let mut all = vec![
             read("server", None, &self.server),
@@ -40,18 +52,172 @@ impl Snapshot {
             all.push(read("tasks", Some(&set.tables.schedules), &set.tasks));
             all.push(read("executions", set.tables.executions.as_deref(), &set.executions));
         }
-        all.extend(tables("leases", &self.systems.leases));
-        all.extend(tables("queue", &self.systems.counts));
-        all.extend(tables("rate_limits", &self.systems.limits));
-        all.extend(tables("id_generators", &self.systems.generators));
+        let systems = &self.systems;
+        all.extend(tables("leases", &systems.leases));
+        all.extend(tables("queue", &systems.counts));
+        all.extend(tables("queue_items", &systems.items));
+        all.extend(tables("rate_limits", &systems.limits));
+        all.extend(tables("id_generators", &systems.generators));
+        all.extend(tables("task_workers", &systems.workers));
+        all.extend(tables("lock_waits", &systems.contended));
+        all.extend(systems.redis.servers.iter().map(|server| SectionRead {
+            section: "redis",
+            of: Some(Cow::Borrowed(&server.server)),
+            part: None,
+            taken_at: systems.redis.read_at,
+            error: server.error.as_deref().map(Cow::Borrowed),
+        }));
+        all.extend(self.adapters.iter().flat_map(parts));
         all
+    }
+
+    /// The sections that are not known.
+    pub fn unread(&self) -> Vec<SectionRead<'_>> {
+        let mut all = self.sections();
+        all.retain(|section| section.error.is_some());
+        all
+    }
+
+    /// The same snapshot in which the excluded sections that cannot be read count as read and empty. A section is named by its label, or by the
+    /// front of it: `rate_limits`, `adapters River`.
+    pub fn excluding(&self, excluded: &[String]) -> Self {
+        let unread: Vec<_> = self.unread().iter().map(SectionRead::label).collect();
+        let is_named = |label: &str| {
+            excluded.iter().any(|name| {
+                label.strip_prefix(&**name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            })
+        };
+        let is_excluded = |section: &str, of: Option<&str>| {
+            let label = [Some(section), of].into_iter().flatten().collect::<Vec<_>>().join(" ");
+            unread.iter().any(|unread| *unread == crate::text::one_line(&label)) && is_named(&label)
+        };
+        let at = self.taken_at;
+        let mut snapshot = self.clone();
+        if is_excluded("tables", None) {
+            snapshot.detection.tables = Section::fresh(Vec::new(), at);
+        }
+        if is_excluded("adapters", None) {
+            snapshot.detection.adapters = Section::fresh(Vec::new(), at);
+        }
+        for set in std::sync::Arc::make_mut(&mut snapshot.task_sets) {
+            if is_excluded("tasks", Some(&set.tables.schedules)) {
+                set.tasks = Section::fresh(Vec::new(), at);
+            }
+            if is_excluded("executions", set.tables.executions.as_deref()) {
+                set.executions = Section::fresh(Vec::new(), at);
+            }
+        }
+        let systems = std::sync::Arc::make_mut(&mut snapshot.systems);
+        fn empty<T>(tables: &mut [TableRows<T>], is_excluded: impl Fn(&str) -> bool, at: Timestamp) {
+            for table in tables.iter_mut().filter(|table| is_excluded(&table.source.name)) {
+                table.section = Section::fresh(Vec::new(), at);
+            }
+        }
+        empty(&mut systems.leases, |name| is_excluded("leases", Some(name)), at);
+        empty(&mut systems.counts, |name| is_excluded("queue", Some(name)), at);
+        empty(&mut systems.items, |name| is_excluded("queue_items", Some(name)), at);
+        empty(&mut systems.limits, |name| is_excluded("rate_limits", Some(name)), at);
+        empty(&mut systems.generators, |name| is_excluded("id_generators", Some(name)), at);
+        empty(&mut systems.workers, |name| is_excluded("task_workers", Some(name)), at);
+        empty(&mut systems.contended, |name| is_excluded("lock_waits", Some(name)), at);
+        let label = |rows: &InstallationRows| format!("adapters {}", rows.installation.label());
+        // A job system without parts is one of which nothing is expected.
+        for rows in std::sync::Arc::make_mut(&mut snapshot.adapters).iter_mut().filter(|rows| is_named(&label(rows))) {
+            let installation = super::adapter::Installation {
+                refused: None,
+                choices: Vec::new(),
+                ..(*rows.installation).clone()
+            };
+            *rows = InstallationRows::new(std::sync::Arc::new(installation));
+        }
+        snapshot
+    }
+
+    /// The tables of one kind: absent only if the search for tables succeeded and found none.
+    pub fn tables<'a, T>(&self, tables: &'a [T]) -> Observed<&'a [T]> {
+        listed(tables, &self.detection.tables)
+    }
+
+    /// The job systems of others: absent only if the search for them succeeded and found none.
+    pub fn installations(&self) -> Observed<&[InstallationRows]> {
+        listed(&self.adapters, &self.detection.adapters)
     }
 }
 
-fn read<'a, T>(section: &'static str, table: Option<&'a str>, rows: &'a Section<T>) -> SectionRead<'a> {
-    SectionRead { section, table, taken_at: rows.taken_at, error: rows.error.as_deref() }
+fn listed<'a, T>(found: &'a [T], search: &Section<()>) -> Observed<&'a [T]> {
+    match search.observed() {
+        _ if !found.is_empty() => Observed::Read(found),
+        Observed::Unknown(reason) => Observed::Unknown(reason),
+        _ => Observed::Absent,
+    }
+}
+
+fn read<'a, T>(section: &'static str, of: Option<&'a str>, rows: &'a Section<T>) -> SectionRead<'a> {
+    // A section that no attempt has ended for yet is not known, and is no error.
+    let error = rows.error.as_deref().map(Cow::Borrowed);
+    SectionRead { section, of: of.map(Cow::Borrowed), part: None, taken_at: rows.taken_at, error }
 }
 
 fn tables<'a, T>(section: &'static str, tables: &'a [TableRows<T>]) -> impl Iterator<Item = SectionRead<'a>> {
     tables.iter().map(move |table| read(section, Some(&table.source.name), &table.section))
+}
+
+/// The parts of a job system of others: one for all of it if it is not read at all.
+fn parts(rows: &InstallationRows) -> Vec<SectionRead<'_>> {
+    let installation = &rows.installation;
+    let of = |part, taken_at, error| SectionRead {
+        section: "adapters",
+        of: Some(Cow::Owned(installation.label())),
+        part,
+        taken_at,
+        error,
+    };
+    if let Some(reason) = &installation.refused {
+        return vec![of(None, None, Some(Cow::Borrowed(&**reason)))];
+    }
+    let part = |choice: &Choice| {
+        let (taken_at, error) = rows.state_of(choice);
+        of(Some(choice.part.as_str()), taken_at, error)
+    };
+    installation.choices.iter().map(part).collect()
+}
+
+impl InstallationRows {
+    /// When a part was read, and why it is not known: no query of it may run here, or the last attempt failed.
+    fn state_of<'a>(&'a self, choice: &'a Choice) -> (Option<Timestamp>, Option<Cow<'a, str>>) {
+        if let Some(reason) = choice.refusal() {
+            return (None, Some(Cow::Borrowed(reason)));
+        }
+        let (taken_at, error) = self.read_of(choice.part);
+        (taken_at, error.map(Cow::Borrowed))
+    }
+
+    /// The same of the rows of a part: a part that was never read has neither.
+    fn read_of(&self, part: super::adapter::Part) -> (Option<Timestamp>, Option<&str>) {
+        use super::adapter::Part;
+        fn of<T>(rows: &PartRows<T>) -> (Option<Timestamp>, Option<&str>) {
+            (rows.section.taken_at, rows.section.error.as_deref())
+        }
+        match part {
+            Part::Workers => of(&self.workers),
+            Part::Depth => of(&self.depth),
+            Part::Paused => of(&self.paused),
+            Part::Leases => of(&self.leases),
+            Part::Schedules => of(&self.schedules),
+            jobs => self.jobs.get(&jobs).map_or((None, None), of),
+        }
+    }
+
+    /// Whether a part is known, does not exist in this system, or is not known. Not known is also a part that was not read yet.
+    pub fn observed(&self, part: super::adapter::Part) -> Observed<()> {
+        if let Some(reason) = &self.installation.refused {
+            return Observed::Unknown(reason.clone());
+        }
+        let Some(choice) = self.installation.choice(part) else { return Observed::Absent };
+        match self.state_of(choice) {
+            (_, Some(reason)) => Observed::Unknown(reason.into()),
+            (None, None) => Observed::Unknown(NOT_YET.into()),
+            (Some(_), None) => Observed::Read(()),
+        }
+    }
 }

@@ -261,12 +261,12 @@ pub struct Snapshot {
 impl Snapshot {
     /// What the server said of itself, if it could be read.
     pub fn server(&self) -> Option<&Server> {
-        self.server.rows.first()
+        self.server.last_rows().first()
     }
 
     /// Finds a backend by its process id.
     pub fn backend(&self, pid: i32) -> Option<&Backend> {
-        self.backends.rows.iter().find(|backend| backend.pid == pid)
+        self.backends.last_rows().iter().find(|backend| backend.pid == pid)
     }
 
     /// Whether the session with this process id and start is there, by this snapshot; none where that cannot be told: on a
@@ -293,7 +293,7 @@ impl Snapshot {
     /// then a promotion was after the last transaction replayed.
     pub fn up_since(&self) -> Option<Timestamp> {
         let server = self.server()?;
-        let launchers = self.backends.rows.iter().filter(|backend| {
+        let launchers = self.backends.last_rows().iter().filter(|backend| {
             let kind = backend.backend_type.as_deref();
             matches!(kind, Some("autovacuum launcher" | "logical replication launcher"))
         });

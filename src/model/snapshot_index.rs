@@ -26,7 +26,7 @@ impl SnapshotIndex {
     /// Notes where everything is; what it gives are positions in these two, and in no others.
     pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
         Self {
-            backends: positions(snapshot.backends.rows.iter().map(|backend| backend.pid)),
+            backends: positions(snapshot.backends.last_rows().iter().map(|backend| backend.pid)),
             queues: positions(graph.queues.iter().map(|queue| queue.tag)),
             nodes: positions(graph.tree.nodes.iter().map(|node| node.party)),
             roots: positions(graph.roots.iter().map(|root| root.party)),
@@ -38,7 +38,7 @@ impl SnapshotIndex {
 
     /// The backend with this process id.
     pub fn backend<'a>(&self, snapshot: &'a Snapshot, pid: i32) -> Option<&'a Backend> {
-        snapshot.backends.rows.get(*self.backends.get(&pid)? as usize)
+        snapshot.backends.last_rows().get(*self.backends.get(&pid)? as usize)
     }
 
     /// The prepared transaction behind a virtual transaction.

@@ -88,7 +88,7 @@ pub struct Systems {
 impl Systems {
     /// What was counted for a lock, where anything was; of several tables the first.
     pub fn counted(&self, tag: &LockTag) -> Option<&CountedWaits> {
-        let mut rows = self.contended.iter().flat_map(|table| table.section.rows.iter());
+        let mut rows = self.contended.iter().flat_map(|table| table.section.last_rows().iter());
         rows.find(|counted| counted.tag == *tag)
     }
 }

@@ -51,7 +51,7 @@ impl Takers {
         {
             return None;
         }
-        let all = || tables.iter().flat_map(|table| table.section.rows.iter());
+        let all = || tables.iter().flat_map(|table| table.section.last_rows().iter());
         let said: FxHashSet<i32> =
             all().filter(|worker| worker.lives(snapshot, index)).map(|worker| worker.pid).collect();
         if is_one_silent(snapshot, index, &said) {
@@ -62,7 +62,7 @@ impl Takers {
             Work::Tasks => worker.takes_tasks,
             Work::Items => worker.takes_items,
         };
-        let living = here.flat_map(|table| table.section.rows.iter()).filter(|it| said.contains(&it.pid));
+        let living = here.flat_map(|table| table.section.last_rows().iter()).filter(|it| said.contains(&it.pid));
         let mut takers = Self { workers: 0, types: BTreeSet::new() };
         for worker in living.filter(works).filter(|worker| worker.lives(snapshot, index)) {
             takers.workers += 1;
@@ -107,13 +107,13 @@ fn is_one_silent(snapshot: &Snapshot, index: &SnapshotIndex, said: &FxHashSet<i3
             && matches!(lock.tag.advisory_key(),
                 Some(LockKey::Bigint(number)) if namespace::id_in(namespace::WORKERS, number).is_some())
     };
-    let named = snapshot.locks.rows.iter().filter(is_name).filter_map(|lock| lock.pid);
+    let named = snapshot.locks.last_rows().iter().filter(is_name).filter_map(|lock| lock.pid);
     let executions = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
-    let executions = executions.flat_map(|set| set.executions.rows.iter());
+    let executions = executions.flat_map(|set| set.executions.last_rows().iter());
     let running =
         executions.filter(|execution| execution.is_running()).filter_map(|execution| execution.backend_pid);
     let items = snapshot.systems.items.iter().filter(|table| table.source.own_keys);
-    let items = items.flat_map(|table| table.section.rows.iter());
+    let items = items.flat_map(|table| table.section.last_rows().iter());
     let processing = items.filter(|item| item.is_processing()).filter_map(|item| item.backend_pid);
     let working = running.chain(processing).filter(|pid| index.backend(snapshot, *pid).is_some());
     named.chain(working).any(|pid| !said.contains(&pid))

@@ -53,7 +53,7 @@ fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     if tag.database() != Some(snapshot.server()?.datid) {
         return None;
     }
-    let tasks = snapshot.task_sets.iter().flat_map(|set| set.tasks.rows.iter()).take(HASHED);
+    let tasks = snapshot.task_sets.iter().flat_map(|set| set.tasks.last_rows().iter()).take(HASHED);
     let texts = tasks.flat_map(|task| {
         let name = task.name.as_deref().map(|name| ("", name));
         let kind = task.kind.as_deref().map(|kind| ("task:", kind));

@@ -167,7 +167,7 @@ fn joined(mut pieces: Vec<(u8, String, Tone)>, room: usize) -> Line {
 }
 
 fn states(context: &Context<'_>) -> (usize, usize) {
-    let clients = context.snapshot.backends.rows.iter();
+    let clients = context.snapshot.backends.last_rows().iter();
     clients.fold((0, 0), |(active, idle), backend| match backend.state {
         Some(State::Active | State::FastpathFunctionCall) => (active + 1, idle),
         Some(state) if state.is_idle_in_transaction() => (active, idle + 1),

@@ -200,7 +200,7 @@ fn a_locked_table_of_leases_is_seen_as_old() {
         let mut systems = (*snapshot.systems).clone();
         let reason = "locktop.distlock is locked: 4410 holds AccessExclusiveLock";
         let table = systems.leases[0].stale(reason.into());
-        let section = crate::model::snapshot::Section { taken_at: Some(sample::at(-12.0)), ..table.section };
+        let section = table.section.taken(Some(sample::at(-12.0)));
         systems.leases[0] = crate::model::systems::TableRows { section, ..table };
         snapshot.systems = Arc::new(systems);
         check("leases_locked", &mut Stage::new(width, height).view(sample::view(snapshot, 1)).keys("5"));
@@ -215,7 +215,7 @@ fn a_locked_task_table_is_seen_as_old() {
         let set = snapshot.task_sets[0].clone();
         let reason = "locktop.scheduled_tasks is locked: 4410 holds AccessExclusiveLock";
         let taken_at = Some(sample::at(-12.0));
-        let tasks = crate::model::snapshot::Section { taken_at, ..set.tasks.stale(reason.into()) };
+        let tasks = set.tasks.stale(reason.into()).taken(taken_at);
         let set = crate::model::task::TaskSet::new(set.tables, tasks, set.executions);
         snapshot.task_sets = Arc::new(vec![set]);
         view.snapshot = Some(Arc::new(snapshot));

@@ -28,7 +28,7 @@ pub fn look(view: &View) -> Option<String> {
     let count =
         |severity: Severity| view.findings.iter().filter(|finding| finding.severity == severity).count();
     let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
-    let prepared = snapshot.prepared.error.is_none().then(|| snapshot.prepared.rows.len().to_string());
+    let prepared = snapshot.prepared.error.is_none().then(|| snapshot.prepared.last_rows().len().to_string());
     let mut line = snapshot.taken_at.to_rfc3339_opts(chrono::SecondsFormat::Millis, false);
     let seconds =
         longest.map(|since| format!("{:.1}", (snapshot.taken_at - since).as_seconds_f64().max(0.0)));

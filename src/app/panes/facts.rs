@@ -42,6 +42,6 @@ pub(super) fn cut<T>(tables: &[TableRows<T>]) -> Option<Fact> {
 
 /// `3 keys`: the rows of all tables.
 pub(super) fn rows<T>(tables: &[TableRows<T>], one: &str, many: &str) -> String {
-    let number: usize = tables.iter().map(|table| table.section.rows.len()).sum();
+    let number: usize = tables.iter().map(|table| table.section.last_rows().len()).sum();
     format!("{} {}", crate::text::count(number as u64), if number == 1 { one } else { many })
 }

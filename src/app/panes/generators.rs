@@ -97,7 +97,7 @@ pub(super) static PANE: Definition = Definition {
         _ => None,
     },
     ..Definition::new(("Id generators", "an id generator"), &COLUMNS, |context, _| {
-        Row::all_of(context.snapshot.systems.generators.iter().map(|rows| rows.section.rows.len()))
+        Row::all_of(context.snapshot.systems.generators.iter().map(|rows| rows.section.last_rows().len()))
     })
 };
 

@@ -44,7 +44,7 @@ impl Rows for Workers {
 
 fn seen<'a>(context: &Context<'a>, row: &'a WorkerRow) -> Option<Seen<'a>> {
     let (place, at) = row.place;
-    let worker = context.snapshot.adapters.get(place)?.workers.section.rows.get(at)?;
+    let worker = context.snapshot.adapters.get(place)?.workers.section.last_rows().get(at)?;
     Some(Seen { row, worker })
 }
 
@@ -143,7 +143,7 @@ fn tone(state: WorkerState) -> Tone {
 }
 
 fn any(context: &Context<'_>, is: impl Fn(&Worker) -> bool) -> bool {
-    context.snapshot.adapters.iter().any(|rows| rows.workers.section.rows.iter().any(&is))
+    context.snapshot.adapters.iter().any(|rows| rows.workers.section.last_rows().iter().any(&is))
 }
 
 fn name<'a>(seen: &Seen<'a>) -> &'a str {

@@ -103,7 +103,7 @@ pub(super) static PANE: Definition = Definition {
         _ => None,
     },
     ..Definition::new(("Rate limits", "a rate limit"), &COLUMNS, |context, _| {
-        Row::all_of(context.snapshot.systems.limits.iter().map(|rows| rows.section.rows.len()))
+        Row::all_of(context.snapshot.systems.limits.iter().map(|rows| rows.section.last_rows().len()))
     })
 };
 

@@ -41,7 +41,7 @@ impl Rows for Leases {
 
 fn seen<'a>(context: &Context<'a>, row: &'a OtherLeaseRow) -> Option<Seen<'a>> {
     let (place, at) = row.place;
-    let lease = context.snapshot.adapters.get(place)?.leases.section.rows.get(at)?;
+    let lease = context.snapshot.adapters.get(place)?.leases.section.last_rows().get(at)?;
     Some(Seen { row, lease })
 }
 
@@ -76,7 +76,7 @@ static COLUMNS: Columns<Leases> = Columns {
             .rank(2)
             .only_where(|context| {
                 let mut all =
-                    context.snapshot.adapters.iter().flat_map(|rows| rows.leases.section.rows.iter());
+                    context.snapshot.adapters.iter().flat_map(|rows| rows.leases.section.last_rows().iter());
                 all.any(|lease| lease.token.is_some())
             }),
         Column::text(("NOTE", "note", "what else its system says of it"), (10, 0), |seen, _| {

@@ -41,7 +41,7 @@ impl Rows for Schedules {
 
 fn seen<'a>(context: &Context<'a>, row: &'a ScheduleRow) -> Option<Seen<'a>> {
     let (place, at) = row.place;
-    let schedule = context.snapshot.adapters.get(place)?.schedules.section.rows.get(at)?;
+    let schedule = context.snapshot.adapters.get(place)?.schedules.section.last_rows().get(at)?;
     Some(Seen { row, schedule })
 }
 

@@ -74,7 +74,7 @@ impl Rows for Waits {
 
     fn get<'a>(context: &Context<'a>, row: Row) -> Option<Waited<'a>> {
         if let Some((table, at)) = row.within() {
-            let counted = context.snapshot.systems.contended.get(table)?.section.rows.get(at)?;
+            let counted = context.snapshot.systems.contended.get(table)?.section.last_rows().get(at)?;
             return Some(Waited { tag: &counted.tag, seen: None, counted: Some(counted) });
         }
         let seen = context.view.lock_waits.locks.get(row.at()?)?;
@@ -96,7 +96,7 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
         return rows;
     }
     let mut told: FxHashSet<LockTag> = seen.iter().map(|lock| lock.tag).collect();
-    for place in Row::all_of(tables.iter().map(|table| table.section.rows.len())) {
+    for place in Row::all_of(tables.iter().map(|table| table.section.last_rows().len())) {
         if Waits::get(context, place).is_some_and(|lock| told.insert(*lock.tag)) {
             rows.push(place);
         }
@@ -105,7 +105,7 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
 }
 
 fn has_counted(context: &Context<'_>) -> bool {
-    context.snapshot.systems.contended.iter().any(|table| !table.section.rows.is_empty())
+    context.snapshot.systems.contended.iter().any(|table| !table.section.last_rows().is_empty())
 }
 
 type Column = super::Column<Waits>;
@@ -222,7 +222,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     }
     let tables = &context.snapshot.systems.contended;
     if has_counted(context) {
-        let counted = tables.iter().flat_map(|table| table.section.rows.iter());
+        let counted = tables.iter().flat_map(|table| table.section.last_rows().iter());
         let total = counted.map(|lock| lock.total).sum();
         facts.push((format!("{} counted by the schema", text::duration(total)), Tone::Plain));
     }

@@ -126,14 +126,14 @@ fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
 #[test]
 fn advisory_locks_of_several_databases_say_which_they_are_of() {
     let mut snapshot = crate::sample::incident(0.0).snapshot();
-    let mut locks = (*snapshot.locks.rows).clone();
+    let mut locks = snapshot.locks.last_rows().to_vec();
     let is_held = |lock: &&crate::model::lock::Lock| {
         lock.granted && lock.tag.locktype() == crate::model::lock::LockType::Advisory
     };
     let mut other = *locks.iter().find(is_held).unwrap();
     other.tag = other.tag.with_database(77);
     locks.push(other);
-    snapshot.locks.rows = std::sync::Arc::new(locks);
+    snapshot.locks.set(locks);
     let mut names = (*snapshot.names).clone();
     names.databases.insert(77, "billing".into());
     snapshot.names = std::sync::Arc::new(names);

@@ -8,7 +8,7 @@ use super::{Failure, look};
 use crate::feed::once::{OnceError, looks};
 use crate::pg::poll::Limits;
 use crate::pg::poll::OpenError;
-use crate::wire::check::{Report, Status, measured, render};
+use crate::wire::check::{Report, Status, measured_parts, render};
 
 /// Why there is no report, for the status that is told.
 enum Trouble {
@@ -54,7 +54,7 @@ fn print(report: &Report, arguments: &CheckArgs) -> Result<u8, Failure> {
 async fn take(settings: &Settings, arguments: &CheckArgs) -> Result<Report, Trouble> {
     let info =
         settings.conninfo.as_ref().ok_or_else(|| Trouble::Other("no server to connect to".to_owned()))?;
-    let limits = Limits { adapter_parts: measured(), ..look::limits(settings) };
+    let limits = Limits { adapter_parts: measured_parts(), ..look::limits(settings) };
     let with = (limits, settings.thresholds.clone(), look::lock_names(settings).without_statements());
     let looked = looks(info, with, look::redis(settings), (arguments.looks, arguments.every));
     match Box::pin(looked).await {

@@ -68,7 +68,11 @@ fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
     let now = change.after.snapshot.sections();
     let drafts = now.iter().filter_map(|new| {
         let old = old.get(&new.name()).copied();
-        let (what, more, kind, severity) = match (old.and_then(|old| old.error), new.error) {
+        // Servers of Redis have words of their own; a job system that was just found is no change.
+        if new.section == "redis" || (new.section == "adapters" && old.is_none()) {
+            return None;
+        }
+        let (what, more, kind, severity) = match (old.and_then(|old| old.error.as_ref()), &new.error) {
             (None, Some(error)) => {
                 ("could not be read", format!(": {error}"), Kind::SectionStale, Severity::Warning)
             }
@@ -76,8 +80,7 @@ fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
             _ => return None,
         };
         let section = new.section;
-        let table = new.table.map(|table| format!(" {table}")).unwrap_or_default();
-        let who = harmless(&format!("{section}{table}"));
+        let who = harmless(&new.label());
         let draft = of(who, what, change.now(), kind, severity);
         let read_before = old.and_then(|old| old.taken_at).filter(|_| new.error.is_none());
         let length = read_before.zip(new.taken_at).map(|(from, to)| Length::Exactly(seconds(from, to)));

@@ -45,7 +45,7 @@ impl Tasks {
     }
 
     fn executions(&self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
-        let (old_rows, new_rows) = (&old.executions.rows, &new.executions.rows);
+        let (old_rows, new_rows) = (&old.executions.last_rows(), &new.executions.last_rows());
         // A log that was never read before has no news in it.
         if Arc::ptr_eq(old_rows, new_rows) || old.executions.taken_at.is_none() {
             return;
@@ -75,10 +75,10 @@ impl Tasks {
 
     /// How those ended that run no more: their rows come with what is read less often than those that run.
     fn ends(&mut self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
-        let is_new = !Arc::ptr_eq(&old.executions.rows, &new.executions.rows);
+        let is_new = !Arc::ptr_eq(&old.executions.last_rows(), &new.executions.last_rows());
         if is_new && new.knows_running() {
-            let there: FxHashSet<i64> = new.executions.rows.iter().map(|row| row.id).collect();
-            let gone = old.executions.rows.iter().filter(|row| row.is_running() && !there.contains(&row.id));
+            let there: FxHashSet<i64> = new.executions.last_rows().iter().map(|row| row.id).collect();
+            let gone = old.executions.last_rows().iter().filter(|row| row.is_running() && !there.contains(&row.id));
             let room = MOST.saturating_sub(self.without_end.len());
             self.without_end.extend(gone.take(room).map(|row| WithoutEnd {
                 tables: tables(new),
@@ -90,7 +90,7 @@ impl Tasks {
         if self.without_end.iter_mut().filter(of_these).map(|gone| gone.looks += 1).count() == 0 {
             return;
         }
-        let rows: FxHashMap<i64, &Execution> = new.executions.rows.iter().map(|row| (row.id, row)).collect();
+        let rows: FxHashMap<i64, &Execution> = new.executions.last_rows().iter().map(|row| (row.id, row)).collect();
         self.without_end.retain(|gone| {
             if gone.tables != tables(new) {
                 return true;
@@ -165,10 +165,10 @@ fn ended(change: &Change<'_>, set: &TaskSet, row: &Execution) -> Draft {
 }
 
 fn switched(change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
-    if Arc::ptr_eq(&old.tasks.rows, &new.tasks.rows) {
+    if Arc::ptr_eq(&old.tasks.last_rows(), &new.tasks.last_rows()) {
         return;
     }
-    for task in new.tasks.rows.iter() {
+    for task in new.tasks.last_rows().iter() {
         let was = old.task(task.id).and_then(|task| task.enabled);
         let what = match was.zip(task.enabled) {
             Some((true, false)) => "was disabled",

@@ -201,7 +201,7 @@ fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
         return Vec::new();
     }
     let pids: FxHashSet<i32> = ended.iter().map(|((pid, ..), _)| *pid).collect();
-    let locks = || change.after.snapshot.locks.rows.iter().filter(|lock| lock.granted);
+    let locks = || change.after.snapshot.locks.last_rows().iter().filter(|lock| lock.granted);
     let mine = |pid: i32| pids.contains(&pid).then_some(pid);
     let has: FxHashSet<Key> =
         locks().filter_map(|lock| Some((lock.pid.and_then(mine)?, lock.tag, lock.mode))).collect();

@@ -294,7 +294,7 @@ fn what_is_said_of_a_deadlock_has_no_password_either() {
     let said: Text = format!("4410 deploy@ci waited for Share on accounts: {statement}").into();
     let seen_at = kept.snapshot.taken_at;
     kept.past.deadlocks.cycles.push(SeenCycle { parties: Vec::new(), said: vec![said.clone()], at: seen_at });
-    let mut sessions = kept.snapshot.backends.rows.as_ref().clone();
+    let mut sessions = kept.snapshot.backends.last_rows().as_ref().clone();
     sessions[0].query = Some(statement.into());
     kept.past.graph_from = Some(GraphFrom { backends: Arc::new(sessions), answers: Vec::new() });
     let draft = Draft::new(seen_at, Kind::Deadlock, Severity::Critical, &*said);

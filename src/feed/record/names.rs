@@ -96,15 +96,15 @@ impl Salt {
 
     /// Takes the names out of a snapshot.
     pub(super) fn apply(self, snapshot: &mut Snapshot) {
-        for server in Arc::make_mut(&mut snapshot.server.rows) {
+        for server in Arc::make_mut(snapshot.server.rows_mut()) {
             server.host = self.hash("host", &server.host);
             server.database = self.hash("db", &server.database);
             server.user = self.hash("role", &server.user);
         }
-        for backend in Arc::make_mut(&mut snapshot.backends.rows) {
+        for backend in Arc::make_mut(snapshot.backends.rows_mut()) {
             self.backend(backend);
         }
-        for prepared in Arc::make_mut(&mut snapshot.prepared.rows) {
+        for prepared in Arc::make_mut(snapshot.prepared.rows_mut()) {
             prepared.gid = self.hash("gid", &prepared.gid);
             self.put("role", &mut prepared.owner);
             self.put("db", &mut prepared.database);

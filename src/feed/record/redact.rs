@@ -64,7 +64,7 @@ impl Redaction {
             salt.apply(snapshot);
             return;
         }
-        self.apply_to_queries(&mut snapshot.backends.rows);
+        self.apply_to_queries(snapshot.backends.rows_mut());
     }
 
     /// The same for one snapshot after the other: a statement that the last one had is not read again.

@@ -307,10 +307,10 @@ fn secrets(now: f64) -> sample::Builder {
 
 fn secret_snapshot(now: f64) -> crate::model::snapshot::Snapshot {
     let mut snapshot = secrets(now).snapshot();
-    let mut server = snapshot.server.rows[0].clone();
+    let mut server = snapshot.server.last_rows()[0].clone();
     (server.host, server.database, server.user) =
         ("s3cret.host".into(), "s3cret_db".into(), "s3cret_role".into());
-    snapshot.server.rows = Arc::new(vec![server]);
+    snapshot.server.set(vec![server]);
     snapshot.prepared.error = Some("role s3cret_role may not".into());
     snapshot
 }
@@ -327,7 +327,7 @@ fn names_are_hashes_that_stay_the_same_within_a_file() {
         redaction.apply(&mut snapshot);
         let mut again = snapshot.clone();
         redaction.apply(&mut again);
-        assert_eq!(again.backends.rows, snapshot.backends.rows, "what is a hash stays");
+        assert_eq!(again.backends.last_rows(), snapshot.backends.last_rows(), "what is a hash stays");
         let past = stage.digest.past();
         stage.views.push(stage.digest.snapshot_taken(snapshot));
         tape.write(&stage.digest.look(past)).unwrap();
@@ -337,7 +337,7 @@ fn names_are_hashes_that_stay_the_same_within_a_file() {
     let mut recording = Recording::open(&path).unwrap();
     let (first, last) = (recording.read(0).unwrap().snapshot, recording.read(2).unwrap().snapshot);
     assert_eq!(first.names.relations, last.names.relations);
-    let (one, two) = (&first.backends.rows[0], &first.backends.rows[1]);
+    let (one, two) = (&first.backends.last_rows()[0], &first.backends.last_rows()[1]);
     assert_eq!((&one.user, &one.query, one.application == two.application), (&two.user, &two.query, false));
     assert!(one.query.as_ref().unwrap().unredacted().starts_with("UPDATE query-"), "{one:?}");
     assert_eq!(recording.view(0).unwrap().graph.waiting, 1, "who waits for whom is there");

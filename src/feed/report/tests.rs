@@ -263,7 +263,7 @@ fn settings_are_told_only_where_they_would_have_helped() {
     let names = |report: &Report, (timeout, log): (f64, bool)| {
         let mut view = sample::blame(100).view();
         let snapshot = Arc::make_mut(view.snapshot.as_mut().unwrap());
-        let server = &mut Arc::make_mut(&mut snapshot.server.rows)[0];
+        let server = &mut Arc::make_mut(snapshot.server.rows_mut())[0];
         (server.deadlock_timeout, server.log_lock_waits) = (Some(timeout), Some(log));
         let found = settings::settings(report, &view, Mode::None);
         found.iter().map(|setting| setting.name).filter(|name| name.contains("lock_")).collect::<Vec<_>>()

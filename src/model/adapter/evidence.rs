@@ -17,6 +17,13 @@ pub struct Judged {
     pub pid: Option<i32>,
 }
 
+impl Judged {
+    /// Whether its key is free, and the time is not over after which that proves that its worker is lost.
+    pub fn is_undecided(&self) -> bool {
+        self.state == State::Unknown && self.proof == Proof::Lock
+    }
+}
+
 /// What is seen of an advisory lock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KeySeen {

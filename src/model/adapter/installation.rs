@@ -120,6 +120,11 @@ impl Choice {
     pub fn used(&self) -> Option<&Tried> {
         self.tried.iter().find(|tried| tried.outcome.is_ok())
     }
+
+    /// Why none of them is used; none if one is.
+    pub fn refusal(&self) -> Option<&Text> {
+        if self.used().is_some() { None } else { self.tried.last()?.outcome.as_ref().err() }
+    }
 }
 
 #[cfg(test)]

@@ -203,13 +203,13 @@ impl InstallationRows {
     /// The ids of the jobs that run. Of some systems what runs is still due by its row.
     pub fn runs(&self) -> FxHashSet<&Text> {
         let running = self.jobs.get(&Part::Running);
-        running.into_iter().flat_map(|read| read.section.rows.iter().map(|job| &job.id)).collect()
+        running.into_iter().flat_map(|read| read.section.last_rows().iter().map(|job| &job.id)).collect()
     }
 
     /// How many jobs of each state were counted in all queues together: beyond [`super::COUNTED`] no queue's number is whole.
     pub fn counted(&self) -> BTreeMap<&str, u64> {
         let mut counted = BTreeMap::new();
-        for depth in self.depth.section.rows.iter().filter(|depth| !depth.is_estimate) {
+        for depth in self.depth.section.last_rows().iter().filter(|depth| !depth.is_estimate) {
             *counted.entry(&*depth.state).or_default() += u64::try_from(depth.number).unwrap_or_default();
         }
         counted

@@ -16,7 +16,7 @@ pub fn offset(rows: &InstallationRows) -> Option<TimeDelta> {
     let read_at = section.taken_at.filter(|_| section.error.is_none())?;
     let of_all = rows.installation.adapter.beat_limit();
     let mut found = None;
-    for worker in section.rows.iter().filter(|worker| worker.stopped_at.is_none()) {
+    for worker in section.last_rows().iter().filter(|worker| worker.stopped_at.is_none()) {
         let Some((beat, limit)) = worker.beat_at.zip(worker.beat_limit.or(of_all)) else { continue };
         let age = read_at - beat;
         let offset = TimeDelta::seconds(age.num_seconds().div_euclid(STEP) * STEP);
@@ -49,13 +49,13 @@ mod tests {
             (&[5 * 3600 + 20, 6 * 3600 + 20], None),
         ] {
             let mut rows = sample::beating(start);
-            let worker = rows.workers.section.rows[0].clone();
+            let worker = rows.workers.section.last_rows()[0].clone();
             let of = |age: &i64| super::super::Worker {
                 beat_at: Some(start - TimeDelta::seconds(*age)),
                 stopped_at: None,
                 ..worker.clone()
             };
-            rows.workers.section.rows = std::sync::Arc::new(ages.iter().map(of).collect());
+            rows.workers.section.set(ages.iter().map(of).collect::<Vec<_>>());
             assert_eq!(offset(&rows), expected.map(TimeDelta::seconds), "{ages:?}");
         }
     }

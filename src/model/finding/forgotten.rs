@@ -23,7 +23,7 @@ fn prepared(look: &CheckInput<'_>) -> Option<Finding> {
     if blocks || look.snapshot.prepared.error.is_some() {
         return None;
     }
-    let rows = look.snapshot.prepared.rows.iter();
+    let rows = look.snapshot.prepared.last_rows().iter();
     let old: Vec<_> = rows.filter(|row| look.is_older(row.prepared, limit)).collect();
     let oldest = old.iter().min_by_key(|row| row.prepared)?;
     let age = look.age_text(oldest.prepared);
@@ -42,7 +42,7 @@ fn idle(look: &CheckInput<'_>) -> Option<Finding> {
         return None;
     }
     let blocks = |pid: i32| look.graph.roots.iter().any(|root| root.party == Party::Backend(pid));
-    let rows = look.snapshot.backends.rows.iter();
+    let rows = look.snapshot.backends.last_rows().iter();
     let idle = rows.filter(|row| row.state.is_some_and(crate::model::backend::State::is_idle_in_transaction));
     let old: Vec<_> =
         idle.filter(|row| look.is_older(row.state_change, limit) && !blocks(row.group())).collect();

@@ -29,7 +29,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     }
     let told: FxHashSet<LockTag> = look.tasks.rows.iter().filter_map(task_lock).collect();
     for lock in
-        snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
+        snapshot.locks.last_rows().iter().filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
     {
         if told.contains(&lock.tag) || is_name(&lock.tag) {
             continue;
@@ -85,7 +85,7 @@ fn idle<'a>(look: &CheckInput<'a>) -> FxHashMap<i32, Holder<'a>> {
         let long = look.age(since) >= look.thresholds.idle_lock;
         long.then_some((backend.pid, Holder { backend, since, first: None, locks: 0 }))
     };
-    let mut idle: FxHashMap<_, _> = look.snapshot.backends.rows.iter().filter_map(holder).collect();
+    let mut idle: FxHashMap<_, _> = look.snapshot.backends.last_rows().iter().filter_map(holder).collect();
     for root in &look.graph.roots {
         if let Party::Backend(pid) = root.party {
             idle.remove(&pid);

@@ -10,7 +10,7 @@ use crate::text::count;
 /// Waits for an `LWLock`, for input and output, and for a synchronous standby: `pg_locks` shows none of them.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut waits: BTreeMap<(&str, &str), u32> = BTreeMap::new();
-    for event in look.snapshot.backends.rows.iter().filter_map(event) {
+    for event in look.snapshot.backends.last_rows().iter().filter_map(event) {
         *waits.entry(event).or_default() += 1;
     }
     waits.retain(|_, number| *number >= look.thresholds.pile_up.max(1));

@@ -20,14 +20,14 @@ pub struct GeneratorRow<'a> {
 /// All of them, in the order of the tables.
 pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = GeneratorRow<'_>> {
     let tables = snapshot.systems.generators.iter().enumerate();
-    let places = tables.flat_map(|(table, rows)| (0..rows.section.rows.len()).map(move |at| (table, at)));
+    let places = tables.flat_map(|(table, rows)| (0..rows.section.last_rows().len()).map(move |at| (table, at)));
     places.filter_map(|(table, at)| row(snapshot, table, at))
 }
 
 /// One by the places of its table and of its row; none where there is no such row.
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<GeneratorRow<'_>> {
     let table = snapshot.systems.generators.get(table)?;
-    let generator = table.section.rows.get(at)?;
+    let generator = table.section.last_rows().get(at)?;
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
     Some(GeneratorRow {
         id: GeneratorId { table: table.source.table, worker: generator.worker },

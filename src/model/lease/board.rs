@@ -110,7 +110,7 @@ impl Board {
         let waiting = waiting(snapshot);
         let tables = snapshot.systems.leases.iter();
         let rows = tables
-            .flat_map(|table| table.section.rows.iter().map(|lease| row(snapshot, table, lease, &waiting)));
+            .flat_map(|table| table.section.last_rows().iter().map(|lease| row(snapshot, table, lease, &waiting)));
         Self::with(rows.chain(in_redis::rows(&snapshot.systems.redis, snapshot.taken_at)).collect())
     }
 
@@ -169,7 +169,7 @@ fn waiting(snapshot: &Snapshot) -> FxHashMap<(u32, RowPosition), u32> {
         return waiting;
     }
     let datid = snapshot.server().map(|server| server.datid);
-    for lock in snapshot.locks.rows.iter().filter(|lock| lock.tag.locktype() == LockType::Tuple) {
+    for lock in snapshot.locks.last_rows().iter().filter(|lock| lock.tag.locktype() == LockType::Tuple) {
         if let (Some(table), Some(page), Some(line)) =
             (lock.tag.relation(), lock.tag.page(), lock.tag.tuple())
             && lock.tag.database() == datid

@@ -68,7 +68,7 @@ fn rows_that_could_not_be_read_anew_are_judged_as_of_when_they_were_read() {
     let board = |snapshot: &Snapshot| Board::of(snapshot).counts.of(LeaseState::Expired);
     assert_eq!(board(&snapshot), 2);
     let mut systems = (*snapshot.systems).clone();
-    systems.leases[0].section = Section { taken_at: Some(at(3600.0)), ..systems.leases[0].section.clone() };
+    systems.leases[0].section = systems.leases[0].section.clone().taken(Some(at(3600.0)));
     snapshot.systems = systems.into();
     assert_eq!(board(&snapshot), 4, "read an hour later");
 }

@@ -75,7 +75,7 @@ impl<'a> PlanIndex<'a> {
 
     /// Whether a session, or one of its parallel workers, holds a lock in this mode, as far as that is known.
     pub(super) fn may_hold(&self, pid: i32, (tag, mode): (LockTag, LockMode)) -> bool {
-        let locks = self.snapshot.locks.rows.iter();
+        let locks = self.snapshot.locks.last_rows().iter();
         let mut same = locks.filter(|lock| lock.granted && lock.mode == mode && lock.tag == tag);
         let group = |holder: i32| self.backend(holder).map_or(holder, Backend::group);
         !self.knows_locks() || same.any(|lock| lock.pid.map(group) == Some(pid))

@@ -20,14 +20,14 @@ pub struct LimitRow<'a> {
 /// All of them, in the order of the tables.
 pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
     let tables = snapshot.systems.limits.iter().enumerate();
-    let places = tables.flat_map(|(table, rows)| (0..rows.section.rows.len()).map(move |at| (table, at)));
+    let places = tables.flat_map(|(table, rows)| (0..rows.section.last_rows().len()).map(move |at| (table, at)));
     places.filter_map(|(table, at)| row(snapshot, table, at))
 }
 
 /// One by the places of its table and of its row; none where there is no such row.
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<LimitRow<'_>> {
     let table = snapshot.systems.limits.get(table)?;
-    let limit = table.section.rows.get(at)?;
+    let limit = table.section.last_rows().get(at)?;
     // What could not be read anew is as it was then.
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
     let id = LimitId::of(&table.source.name, &limit.key);

@@ -48,17 +48,17 @@ impl TaskRow {
 
     /// The row of the schedule; none for a key without a task.
     pub fn schedule<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Schedule> {
-        self.set(snapshot)?.tasks.rows.get(self.schedule?)
+        self.set(snapshot)?.tasks.last_rows().get(self.schedule?)
     }
 
     /// Its last execution that failed, where none has completed since.
     pub fn last_failed<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Execution> {
-        self.set(snapshot)?.executions.rows.get(self.streak.last?)
+        self.set(snapshot)?.executions.last_rows().get(self.streak.last?)
     }
 
     /// The row of the execution that runs; none where none does.
     pub fn execution<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Execution> {
-        self.set(snapshot)?.executions.rows.get(self.execution?)
+        self.set(snapshot)?.executions.last_rows().get(self.execution?)
     }
 
     /// What the task is called: text of the server, not yet fit for a screen.

@@ -37,7 +37,7 @@ pub(super) struct Holders {
 pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &Held, set: &TaskSet) -> Holders {
     let mut best: FxHashMap<i64, (u8, i64)> = FxHashMap::default();
     let mut tied = FxHashSet::default();
-    for execution in set.executions.rows.iter().filter(|row| row.is_running()) {
+    for execution in set.executions.last_rows().iter().filter(|row| row.is_running()) {
         let Some(number) = set.key(execution).map(TaskKey::number) else { continue };
         let Some(pid) = held.holders.get(&number) else { continue };
         let is_tied = is_tied(before, snapshot, set, execution, *pid);

@@ -72,7 +72,7 @@ impl BoardBuilder<'_> {
             return Leaked::default();
         }
         let keys = sets.iter().flat_map(|set| {
-            let rows = set.executions.rows.iter().filter(|execution| execution.is_running());
+            let rows = set.executions.last_rows().iter().filter(|execution| execution.is_running());
             rows.filter_map(|execution| set.key(execution))
         });
         let running: FxHashSet<TaskKey> = keys.collect();
@@ -101,11 +101,11 @@ impl BoardBuilder<'_> {
         let snapshot = self.snapshot;
         let Some(set) = snapshot.task_sets.get(place) else { return };
         let mut running: FxHashMap<i64, Vec<usize>> = FxHashMap::default();
-        for (at, execution) in set.executions.rows.iter().enumerate().filter(|(_, row)| row.is_running()) {
+        for (at, execution) in set.executions.last_rows().iter().enumerate().filter(|(_, row)| row.is_running()) {
             running.entry(execution.task_id).or_default().push(at);
         }
         for executions in running.values_mut() {
-            let id = |at: &usize| set.executions.rows.get(*at).map(|execution| execution.id);
+            let id = |at: &usize| set.executions.last_rows().get(*at).map(|execution| execution.id);
             executions.sort_by_key(|at| std::cmp::Reverse(id(at)));
         }
         let about = About {
@@ -114,7 +114,7 @@ impl BoardBuilder<'_> {
             streaks: Streaks::of(set),
             holders: holders(self.before, snapshot, &self.held, set),
         };
-        for (at, task) in set.tasks.rows.iter().enumerate() {
+        for (at, task) in set.tasks.last_rows().iter().enumerate() {
             match running.remove(&task.id) {
                 Some(executions) => self.executions(&about, (Some(at), task.id), &executions, rows),
                 None => rows.push(self.schedule(&about, at, task, leaked)),
@@ -140,11 +140,11 @@ impl BoardBuilder<'_> {
         rows: &mut Vec<TaskRow>,
     ) {
         let set = about.set;
-        let task = schedule.and_then(|at| set.tasks.rows.get(at));
+        let task = schedule.and_then(|at| set.tasks.last_rows().get(at));
         let limit = task.and_then(|task| task.timeout).unwrap_or(self.thresholds.task_timeout);
         let streak = about.streaks.of_task(id);
         for (number, at) in executions.iter().enumerate() {
-            let Some(execution) = set.executions.rows.get(*at) else { continue };
+            let Some(execution) = set.executions.last_rows().get(*at) else { continue };
             let key = set.key(execution);
             let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
             let (state, seen) = self.judge(about, *at, limit);
@@ -190,7 +190,7 @@ impl BoardBuilder<'_> {
             set: about.set,
             holders: &about.holders,
         };
-        let Some(execution) = about.set.executions.rows.get(at) else {
+        let Some(execution) = about.set.executions.last_rows().get(at) else {
             return (TaskState::Unknown, KeySeen { key: KeyState::Unseen, since: None });
         };
         let seen = keys.of(execution);

@@ -155,9 +155,9 @@ pub struct TaskSet {
 impl TaskSet {
     /// Puts what was read of two tables together; nothing is cut yet.
     pub fn new(tables: Arc<TaskTables>, tasks: Section<Schedule>, executions: Section<Execution>) -> Self {
-        let places = (0u32..).zip(tasks.rows.iter());
+        let places = (0u32..).zip(tasks.last_rows().iter());
         let by_id = places.map(|(at, task)| (task.id, at)).collect();
-        let running = executions.rows.iter().filter(|execution| execution.is_running());
+        let running = executions.last_rows().iter().filter(|execution| execution.is_running());
         let by_lock = running.filter_map(|execution| Some((execution.lock_id?, execution.task_id))).collect();
         Self { tables, tasks, executions, by_id, by_lock, ..Self::default() }
     }
@@ -174,7 +174,7 @@ impl TaskSet {
 
     /// The schedule with this id; none where it was not read.
     pub fn task(&self, id: i64) -> Option<&Schedule> {
-        self.tasks.rows.get(self.place(id)?)
+        self.tasks.last_rows().get(self.place(id)?)
     }
 
     /// The task whose running execution has stored this number as its key.

@@ -23,7 +23,7 @@ impl Streaks {
     /// Reads the executions that are over, which come newest first.
     pub(super) fn of(set: &TaskSet) -> Self {
         let mut streaks: FxHashMap<i64, Streak> = FxHashMap::default();
-        let over = set.executions.rows.iter().enumerate().filter(|(_, row)| !row.is_running());
+        let over = set.executions.last_rows().iter().enumerate().filter(|(_, row)| !row.is_running());
         for (at, execution) in over {
             let is_failed = execution.status.as_deref() == Some("failed");
             let streak =

@@ -197,7 +197,7 @@ fn a_leaked_key_of_no_task_has_a_row_of_its_own() {
 fn raw(mut snapshot: Snapshot, number: Option<i64>) -> Snapshot {
     let set = snapshot.task_sets[0].clone();
     let tables = TaskTables { own_keys: false, ..TaskTables::clone(&set.tables) };
-    let rows = set.executions.rows.iter().map(|row| Execution {
+    let rows = set.executions.last_rows().iter().map(|row| Execution {
         lock_id: number,
         backend_pid: None,
         backend_start: None,

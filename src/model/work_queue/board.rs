@@ -36,7 +36,7 @@ pub struct ItemRow {
 impl ItemRow {
     /// What was read of it; none in another snapshot that lacks it.
     pub fn item<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Item> {
-        snapshot.systems.items.get(self.table)?.section.rows.get(self.at)
+        snapshot.systems.items.get(self.table)?.section.last_rows().get(self.at)
     }
 
     /// The table that it is in, as `schema.table`; none in another snapshot that lacks it.
@@ -125,7 +125,7 @@ impl Depth {
         let mut rates = Some(0);
         for table in tables {
             let mut rate = Some(0);
-            for row in table.section.rows.iter() {
+            for row in table.section.last_rows().iter() {
                 depth.add(row, table.section.taken_at);
                 if row.status.as_deref() == Some("completed") {
                     rate = row.last_minute;
@@ -176,7 +176,7 @@ impl Board {
             BoardBuilder { snapshot, thresholds, holders: holders(snapshot), up_since: snapshot.up_since() };
         let tables = snapshot.systems.items.iter().enumerate();
         let rows = tables.flat_map(|(place, table)| {
-            let items = table.section.rows.iter().enumerate();
+            let items = table.section.last_rows().iter().enumerate();
             items.filter_map(|(at, item)| look.row(place, table, at, item)).collect::<Vec<_>>()
         });
         Self { rows: rows.collect(), depth }
@@ -191,7 +191,7 @@ impl Board {
 /// Who holds which bigint key of our own database; none for a prepared transaction.
 fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
     let datid = snapshot.server().map(|server| server.datid);
-    let held = snapshot.locks.rows.iter().filter(|lock| {
+    let held = snapshot.locks.last_rows().iter().filter(|lock| {
         lock.granted && lock.tag.locktype() == LockType::Advisory && lock.tag.database() == datid
     });
     let key = |lock: &crate::model::lock::Lock| match lock.tag.advisory_key()? {

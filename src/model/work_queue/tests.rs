@@ -22,7 +22,7 @@ fn state(change: impl Fn(&mut Item), alter: impl Fn(&mut Snapshot)) -> &'static 
 fn server(snapshot: &mut Snapshot, change: impl Fn(&mut Server)) {
     let mut server = snapshot.server().unwrap().clone();
     change(&mut server);
-    snapshot.server.rows = vec![server].into();
+    snapshot.server.set(vec![server]);
 }
 
 fn is_gone(item: &mut Item) {
@@ -45,9 +45,9 @@ fn an_item_is_lost_when_its_session_was_looked_for_later_and_was_not_there() {
     assert_eq!(state(|item| item.backend_pid = None, same), "unknown");
     assert_eq!(state(|item| item.backend_start = None, same), "unknown");
     let hidden = |snapshot: &mut Snapshot| {
-        let mut backends = (*snapshot.backends.rows).clone();
+        let mut backends = snapshot.backends.last_rows().to_vec();
         backends[0].backend_start = None;
-        snapshot.backends.rows = backends.into();
+        snapshot.backends.set(backends);
     };
     assert_eq!(state(|_| {}, hidden), "unknown", "this role may not see when it began");
     let unread = |snapshot: &mut Snapshot| snapshot.backends = snapshot.backends.stale("no".into());
@@ -83,14 +83,14 @@ fn an_item_is_settling_for_the_grace_after_its_last_sign_of_life_and_the_start_o
     let launched = |seconds: f64| {
         move |snapshot: &mut Snapshot| {
             server(snapshot, |server| server.replayed_at = Some(at(-5.0)));
-            let mut backends = (*snapshot.backends.rows).clone();
+            let mut backends = snapshot.backends.last_rows().to_vec();
             backends.push(Backend {
                 pid: 7,
                 backend_type: Some("autovacuum launcher".into()),
                 backend_start: Some(at(-seconds)),
                 ..backends[0].clone()
             });
-            snapshot.backends.rows = backends.into();
+            snapshot.backends.set(backends);
         }
     };
     assert_eq!((state(is_gone, launched(29.0)), state(is_gone, launched(31.0))), ("settling", "lost"));

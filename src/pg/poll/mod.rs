@@ -123,7 +123,7 @@ pub enum PollError {
 
 /// Who waited in `before`, and since when: those who wait longest first, at most `ask`, and no more than `ask_rows` allows, but one.
 fn waiters(before: &Snapshot, limits: &Limits) -> Vec<(i32, Option<Timestamp>)> {
-    let waiting = || before.locks.rows.iter().filter(|lock| !lock.granted);
+    let waiting = || before.locks.last_rows().iter().filter(|lock| !lock.granted);
     let mut queues: FxHashMap<LockTag, usize> = FxHashMap::default();
     for lock in waiting() {
         *queues.entry(lock.tag).or_default() += 1;

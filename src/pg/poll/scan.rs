@@ -58,7 +58,7 @@ impl Scan {
             let relations = used.relations.get_or_insert_default();
             // Those that were counted are read seldom.
             let counted = before.into_iter().flat_map(|before| &before.systems.contended);
-            let counted = counted.flat_map(|table| table.section.rows.iter().map(|row| row.tag));
+            let counted = counted.flat_map(|table| table.section.last_rows().iter().map(|row| row.tag));
             let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(self.sources.counted());
             for tag in tags {
                 let Some(database) = tag.database() else { continue };

@@ -316,7 +316,7 @@ impl Session {
         let backends = match scan.backends {
             Ok((rows, digests)) => {
                 let section = Section::fresh(self.named(rows), taken_at);
-                self.known.backends = KnownBackends { rows: Arc::clone(&section.rows), digests };
+                self.known.backends = KnownBackends { rows: Arc::clone(section.last_rows()), digests };
                 section
             }
             Err(error) => stale(before.map(|before| &before.backends), &error),
@@ -339,7 +339,7 @@ impl Session {
             ),
             Err(error) => stale(before.map(|before| &before.prepared), &error),
         };
-        self.server.connections = connections(&backends.rows);
+        self.server.connections = connections(&backends.last_rows());
         let server = match scan.tick {
             Ok(tick) => {
                 self.server.in_recovery = tick.in_recovery;

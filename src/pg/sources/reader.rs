@@ -225,7 +225,7 @@ impl Turn<'_> {
             }
             Brought::Part(messages) => {
                 let mut rows = row::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
-                rows.extend(before.rows.iter().filter(|row| row.stays()).cloned());
+                rows.extend(before.last_rows().iter().filter(|row| row.stays()).cloned());
                 (Some(rows), reader.rest.saturating_sub(1))
             }
             Brought::Nothing => (None, reader.rest.saturating_sub(1)),

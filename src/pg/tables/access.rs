@@ -80,7 +80,7 @@ pub(in crate::pg) fn blocker(locks: &Section<Lock>, oid: u32) -> Option<&Lock> {
         return None;
     }
     let read = LockModes::of(LockMode::AccessShare);
-    let mut blocking = locks.rows.iter().filter(|lock| {
+    let mut blocking = locks.last_rows().iter().filter(|lock| {
         lock.tag.relation() == Some(oid)
             && lock.tag.locktype() == LockType::Relation
             && lock.mode.conflicts_with(read)

@@ -92,7 +92,7 @@ impl World {
 
     /// What a server may do beside: statements that fail, deadlocks, answers of its own.
     fn disturb(&mut self, snapshot: &mut Snapshot) {
-        let server = Arc::make_mut(&mut snapshot.server.rows);
+        let server = Arc::make_mut(snapshot.server.rows_mut());
         if let Some(server) = server.first_mut() {
             server.deadlocks_of = [1, 2].into();
             server.deadlocks = 3 + self.views.len() as u64 / 7;
@@ -102,11 +102,11 @@ impl World {
                 snapshot.locks = last.locks.stale("canceling statement due to lock timeout".into());
             }
             if self.seed.is_multiple_of(11) {
-                snapshot.backends = Section { error: Some("gone".into()), ..last.backends.clone() };
+                snapshot.backends = last.backends.stale("gone".into());
             }
         }
         if self.chance(30) {
-            let waiting = snapshot.locks.rows.iter().find(|lock| !lock.granted);
+            let waiting = snapshot.locks.last_rows().iter().find(|lock| !lock.granted);
             snapshot.answers = waiting
                 .and_then(|lock| {
                     Some(Answer { waiter: lock.pid?, wait_start: lock.wait_start, blockers: vec![4312] })

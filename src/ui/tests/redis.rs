@@ -73,7 +73,7 @@ fn without_a_lease_the_overview_has_no_rows_for_them() {
         let mut snapshot = sample::jobs(0.0).snapshot();
         let mut systems = (*sample::systems::leases(0.0).snapshot().systems).clone();
         for table in &mut systems.leases {
-            table.section.rows = Arc::default();
+            table.section.set(Arc::default());
         }
         snapshot.systems = Arc::new(systems.clone());
         let mut stage = Stage::new(width, height).view(sample::view(snapshot.clone(), 1));

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::measure::{MEASURES, Value};
+use super::measure::{MEASURES, Measured};
 use super::range::Range;
+use crate::model::observed::Observed;
+use crate::model::sections::SectionRead;
+use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 
 /// What a monitoring system is told, by its exit status.
@@ -63,15 +66,18 @@ pub struct Limits {
     pub only: Vec<String>,
     /// `--not`: checks that are left out.
     pub not: Vec<String>,
+    /// `[check] exclude` of the config: sections that this role is known not to be able to read.
+    pub excluded: Vec<String>,
 }
 
-/// The two checks that no single look tells.
+/// The checks that are no measure of one snapshot's rows.
 const CONNECT: &str = "connect";
+const UNREAD: &str = "unread";
 const BLOCKED_SECONDS: &str = "blocked_seconds";
 
 /// The names of all checks, in the order of the manual.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    [CONNECT].into_iter().chain(MEASURES.iter().map(|measure| measure.name)).chain([BLOCKED_SECONDS])
+    [CONNECT].into_iter().chain(MEASURES.iter().map(|measure| measure.name)).chain([UNREAD, BLOCKED_SECONDS])
 }
 
 /// A check and what came of it.
@@ -109,15 +115,16 @@ impl Report {
     /// answer took, `apart` how far the looks are apart.
     pub fn of(views: &[impl AsRef<View>], connect: Duration, apart: Duration, limits: &Limits) -> Self {
         let mut checks = vec![limits.judge(CONNECT, "s", (None, None), known(connect.as_secs_f64()))];
+        let snapshots: Vec<_> = views.iter().filter_map(|view| excluding(view.as_ref(), &limits.excluded)).collect();
         for measure in &MEASURES {
-            let looks = views.iter().filter_map(|view| {
-                let view = view.as_ref();
-                Some((measure.read)(view, view.snapshot.as_deref()?))
-            });
-            let judged = looks.map(|value| {
+            let judged = snapshots.iter().map(|(view, snapshot)| {
+                let value = (measure.read)(view, snapshot);
                 limits.judge(measure.name, measure.unit, (measure.warning, measure.critical), value)
             });
             checks.push(judged.reduce(milder).flatten());
+        }
+        if let Some((_, snapshot)) = snapshots.last() {
+            checks.push(limits.judge(UNREAD, "", (None, None), unread(snapshot)));
         }
         let waited = views.windows(2).map(|pair| {
             let waiting: u32 = pair.iter().map(|view| view.as_ref().graph.waiting).sum();
@@ -161,18 +168,42 @@ impl Report {
     }
 }
 
-fn known(value: f64) -> Value {
-    Value::Known(value, String::new())
+fn known(value: f64) -> Observed<Measured> {
+    Observed::Read(Measured { value, about: String::new() })
 }
 
-/// Of the same check in two looks the milder one; what was not known once is not known.
+/// A view with its snapshot, in which what is excluded and cannot be read counts as empty.
+fn excluding<'a>(view: &'a View, excluded: &[String]) -> Option<(&'a View, std::borrow::Cow<'a, Snapshot>)> {
+    use std::borrow::Cow;
+    let snapshot = view.snapshot.as_deref()?;
+    let snapshot =
+        if excluded.is_empty() { Cow::Borrowed(snapshot) } else { Cow::Owned(snapshot.excluding(excluded)) };
+    Some((view, snapshot))
+}
+
+/// How many sections are not known: 0, or UNKNOWN with the name of each and the reason of the first.
+fn unread(snapshot: &Snapshot) -> Observed<Measured> {
+    let unread = snapshot.unread();
+    let Some(first) = unread.first() else { return known(0.0) };
+    let labels: Vec<_> = unread.iter().map(SectionRead::label).collect();
+    let reason = first.error.as_deref().unwrap_or(crate::model::section::NOT_YET);
+    let reason = crate::text::one_line(reason);
+    Observed::Unknown(match &*labels {
+        [only] => format!("cannot read {only}: {reason}").into(),
+        all => format!("cannot read {} sections: {}; {}: {reason}", all.len(), all.join(", "), first.label()).into(),
+    })
+}
+
+/// Of the same check in two snapshots the milder one. One that is not known counts only if the later one is not known either: what could not
+/// be decided at first may have been decided since.
 fn milder(one: Option<Judged>, other: Option<Judged>) -> Option<Judged> {
     let (one, other) = (one?, other?);
-    let unknown = [&one, &other].into_iter().find(|judged| judged.status == Status::Unknown);
-    if let Some(unknown) = unknown {
-        return Some(unknown.clone());
-    }
-    Some(if other.status.rank() <= one.status.rank() { other } else { one })
+    let is_known = |judged: &Judged| judged.status != Status::Unknown;
+    Some(match (is_known(&one), is_known(&other)) {
+        (_, false) | (false, true) => other,
+        (true, true) if other.status.rank() <= one.status.rank() => other,
+        (true, true) => one,
+    })
 }
 
 impl Limits {
@@ -187,7 +218,7 @@ impl Limits {
         name: &'static str,
         unit: &'static str,
         default: (Option<Range>, Option<Range>),
-        value: Value,
+        value: Observed<Measured>,
     ) -> Option<Judged> {
         let warning = self.warning.get(name).copied().or(default.0);
         let critical = self.critical.get(name).copied().or(default.1);
@@ -196,7 +227,7 @@ impl Limits {
             || self.only.iter().any(|only| only == name);
         let alerts = |range: Option<Range>, value| range.is_some_and(|range| range.alerts(value));
         let (value, status, about) = match value {
-            Value::Known(value, about) => {
+            Observed::Read(Measured { value, about }) => {
                 let status = match value {
                     value if alerts(critical, value) => Status::Critical,
                     value if alerts(warning, value) => Status::Warning,
@@ -204,9 +235,9 @@ impl Limits {
                 };
                 (Some(value), status, about)
             }
-            Value::Unknown(why) => (None, Status::Unknown, why),
-            Value::Absent if asked => (None, Status::Unknown, "there is nothing of that kind".to_owned()),
-            Value::Absent => return None,
+            Observed::Unknown(reason) => (None, Status::Unknown, reason.to_string()),
+            Observed::Absent if asked => (None, Status::Unknown, "there is nothing of that kind".to_owned()),
+            Observed::Absent => return None,
         };
         Some(Judged { name, unit, value, status, warning, critical, about })
     }

@@ -1,12 +1,13 @@
 //! What can be checked: a number of a look, its unit, and from when on it is trouble.
 
 use super::range::Range;
-use crate::model::Timestamp;
-use crate::model::adapter::{InstallationRows, Part, Parts};
+use crate::model::adapter::{Part, Parts};
 use crate::model::backend::{Backend, State};
 use crate::model::finding::Finding;
 use crate::model::id_generator;
 use crate::model::lease::LeaseState;
+use crate::model::lock::Lock;
+use crate::model::observed::Observed;
 use crate::model::output::Channel;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
@@ -14,16 +15,15 @@ use crate::model::takers;
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Root};
+use crate::model::{Text, Timestamp};
 
-/// What a measure of a look is.
+/// A number of a snapshot, and what it is about: one line, which may be empty.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// A number, and what it is about: one line, empty where there is nothing.
-    Known(f64, String),
-    /// What it is made from could not be read.
-    Unknown(String),
-    /// There is nothing to measure: no table of that kind, no Redis.
-    Absent,
+pub struct Measured {
+    /// The number, in the unit of its measure.
+    pub value: f64,
+    /// The session, task or table that it is about.
+    pub about: String,
 }
 
 /// Something that can be checked at one look.
@@ -38,14 +38,14 @@ pub struct Measure {
     /// From when on it is critical.
     pub critical: Option<Range>,
     /// Reads the number in a look and its snapshot.
-    pub read: fn(&View, &Snapshot) -> Value,
+    pub read: fn(&View, &Snapshot) -> Observed<Measured>,
 }
 
 const fn measure(
     name: &'static str,
     unit: &'static str,
     limits: (Option<f64>, Option<f64>),
-    read: fn(&View, &Snapshot) -> Value,
+    read: fn(&View, &Snapshot) -> Observed<Measured>,
 ) -> Measure {
     const fn above(limit: Option<f64>) -> Option<Range> {
         match limit {
@@ -57,14 +57,14 @@ const fn measure(
 }
 
 /// The parts of job systems of others that these are made of.
-pub fn measured() -> Parts {
+pub fn measured_parts() -> Parts {
     Parts::of(&[Part::Workers, Part::Running, Part::Due, Part::Depth, Part::Paused])
 }
 
 /// All of them; what only time or several looks tell, `connect` and `blocked_seconds`, is added by who looks.
 pub const MEASURES: [Measure; 23] = [
     measure("waiting", "", (None, None), |view, snapshot| {
-        locks(snapshot, || Value::Known(f64::from(view.graph.waiting), about(view, &ROOTS)))
+        locks(snapshot).map(|_| measured(f64::from(view.graph.waiting), about(view, &ROOTS)))
     }),
     measure("longest_wait", "s", (Some(30.0), Some(300.0)), longest_wait),
     measure("worst_root", "", (Some(3.0), Some(10.0)), |view, snapshot| {
@@ -74,13 +74,13 @@ pub const MEASURES: [Measure; 23] = [
         root(view, snapshot, |root| age(snapshot, root.longest_wait))
     }),
     measure("idle_root", "s", (Some(60.0), Some(300.0)), idle_root),
-    measure("cycles", "", (None, Some(0.0)), |view, snapshot| locks(snapshot, || of_check(view, "cycle"))),
+    measure("cycles", "", (None, Some(0.0)), |view, snapshot| {
+        locks(snapshot).map(|_| of_check(view, "cycle"))
+    }),
     measure("deadlocks", "c", (None, None), deadlocks),
     measure("prepared", "s", (Some(300.0), Some(3600.0)), prepared),
     measure("forgotten", "s", (Some(600.0), Some(3600.0)), forgotten),
-    measure("tasks_orphan", "", (Some(0.0), Some(4.0)), |view, snapshot| {
-        tasks(view, snapshot, &[TaskState::Orphan])
-    }),
+    measure("tasks_orphan", "", (Some(0.0), Some(4.0)), tasks_orphan),
     measure("tasks_overdue", "", (Some(0.0), Some(4.0)), |view, snapshot| {
         tasks(view, snapshot, &[TaskState::Overdue])
     }),
@@ -95,65 +95,85 @@ pub const MEASURES: [Measure; 23] = [
     measure("jobs_unserved", "", (Some(0.0), None), jobs_unserved),
     measure("leases_expired", "", (Some(0.0), None), leases),
     measure("queue_oldest", "s", (Some(600.0), None), |view, snapshot| {
-        queue(snapshot, || {
-            let oldest = view.queue.depth.oldest_pending_at;
-            Value::Known(age(snapshot, oldest).unwrap_or_default(), String::new())
+        queue(snapshot).and_then(|()| match (view.queue.depth.oldest_pending_at, view.queue.depth.pending.count) {
+            (None, 0) => plain(0.0),
+            (oldest, _) => known(age(snapshot, oldest), "the table has no time of its pending items"),
         })
     }),
     measure("queue_pending", "", (None, None), |view, snapshot| {
-        queue(snapshot, || counted(view.queue.depth.pending.count))
+        queue(snapshot).map(|()| counted(view.queue.depth.pending.count))
     }),
     measure("queue_failed", "", (Some(0.0), None), |view, snapshot| {
-        queue(snapshot, || counted(view.queue.depth.failed.count))
+        queue(snapshot).map(|()| counted(view.queue.depth.failed.count))
     }),
     measure("id_ahead", "s", (Some(1.0), None), id_ahead),
     measure("redis_down", "", (Some(0.0), None), redis_down),
     measure("connections", "%", (Some(80.0), Some(95.0)), connections),
 ];
 
-fn known(number: u32) -> Value {
-    Value::Known(f64::from(number), String::new())
+fn measured(value: f64, about: impl Into<String>) -> Measured {
+    Measured { value, about: about.into() }
 }
 
-/// A count; beyond 2^53 nobody counts.
+fn plain(value: f64) -> Observed<Measured> {
+    Observed::Read(measured(value, ""))
+}
+
+/// A number that may not be known, and why it is not.
+fn known(value: Option<f64>, reason: &str) -> Observed<Measured> {
+    value.map_or_else(|| Observed::Unknown(reason.into()), plain)
+}
+
+/// A count of rows; beyond 2^53 it is not exact.
 #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
-fn counted(number: u64) -> Value {
-    Value::Known(number as f64, String::new())
+fn counted(number: u64) -> Measured {
+    measured(number as f64, "")
 }
 
-fn stale<T>(section: &Section<T>, what: &str) -> Option<Value> {
-    let error = section.error.as_ref()?;
-    Some(Value::Unknown(format!("{what} cannot be read: {}", crate::text::one_line(error))))
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// The first of these sections that is old.
-fn first_stale<'a, T: 'a>(tables: impl IntoIterator<Item = &'a TableRows<T>>) -> Option<Value> {
-    tables.into_iter().find_map(|table| stale(&table.section, &table.source.name))
-}
-
-/// What was counted; nothing, where some of it could not be read, is not known.
-fn unless_unread(counted: Value, unread: Option<Value>) -> Value {
-    match (counted, unread) {
-        (Value::Known(count, _), Some(unread)) if count <= 0.0 => unread,
-        (counted, _) => counted,
+/// The rows of a section of the server, or that `what` cannot be read.
+fn section<'a, T>(section: &'a Section<T>, what: &str) -> Observed<&'a [T]> {
+    match section.observed() {
+        Observed::Unknown(reason) => {
+            Observed::Unknown(format!("cannot read {what}: {}", crate::text::one_line(&reason)).into())
+        }
+        observed => observed,
     }
 }
 
-fn locks(snapshot: &Snapshot, read: impl FnOnce() -> Value) -> Value {
-    stale(&snapshot.locks, "pg_locks").unwrap_or_else(read)
+/// Why some of these tables are not known: the first that could not be read, or that the search for them failed.
+fn unread<'a, T: 'a>(snapshot: &Snapshot, tables: &'a [TableRows<T>]) -> Option<Text> {
+    let of = |table: &TableRows<T>| section(&table.section, &table.source.name).reason().cloned();
+    tables.iter().find_map(of).or_else(|| unsearched(snapshot))
 }
 
-/// Of the sessions; where the role does not see those of others it is not known.
-fn sessions(snapshot: &Snapshot, read: impl FnOnce() -> Value) -> Value {
-    if let Some(stale) = stale(&snapshot.backends, "pg_stat_activity") {
-        return stale;
+/// Why there may be tables of tasks and leases that are not known.
+fn unsearched(snapshot: &Snapshot) -> Option<Text> {
+    section(&snapshot.detection.tables, "the catalog to find tables").reason().cloned()
+}
+
+/// What was counted. Of nothing that was found, if some of it could not be read, the number is not known.
+fn unless_unread(counted: Measured, unread: Option<Text>) -> Observed<Measured> {
+    match unread {
+        Some(reason) if counted.value <= 0.0 => Observed::Unknown(reason),
+        _ => Observed::Read(counted),
     }
+}
+
+fn locks(snapshot: &Snapshot) -> Observed<&[Lock]> {
+    section(&snapshot.locks, "pg_locks")
+}
+
+/// The sessions. A role that does not see those of other roles does not know them.
+fn sessions(snapshot: &Snapshot) -> Observed<&[Backend]> {
     match snapshot.server() {
-        Some(server) if !server.sees_all => Value::Unknown(format!(
-            "{} does not see the sessions of others: GRANT pg_read_all_stats",
-            server.user
-        )),
-        _ => read(),
+        Some(server) if !server.sees_all => Observed::Unknown(
+            format!("{} does not see the sessions of other roles: GRANT pg_read_all_stats", server.user).into(),
+        ),
+        _ => section(&snapshot.backends, "pg_stat_activity"),
     }
 }
 
@@ -161,7 +181,7 @@ fn age(snapshot: &Snapshot, since: Option<Timestamp>) -> Option<f64> {
     Some((snapshot.taken_at - since?).as_seconds_f64().max(0.0))
 }
 
-/// The finding of a check that is worst tells who it is.
+/// What the worst finding of these checks is about.
 fn about(view: &View, checks: &[&str]) -> String {
     let finding = view.findings.iter().find(|finding| checks.contains(&finding.check));
     finding.map(words).unwrap_or_default()
@@ -173,16 +193,16 @@ fn words(finding: &Finding) -> String {
     format!("{}{about}", finding.short)
 }
 
-fn of_check(view: &View, check: &str) -> Value {
-    let count = view.findings.iter().filter(|finding| finding.check == check).count();
-    Value::Known(f64::from(u32::try_from(count).unwrap_or(u32::MAX)), about(view, &[check]))
+fn of_check(view: &View, check: &str) -> Measured {
+    let number = view.findings.iter().filter(|finding| finding.check == check).count();
+    measured(count(number), about(view, &[check]))
 }
 
-/// The checks that tell whom to end: a root, or a request in line that frees more.
+/// The checks that name the session to end: a root, or a request in the queue whose end frees more.
 const ROOTS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 
-fn longest_wait(view: &View, snapshot: &Snapshot) -> Value {
-    locks(snapshot, || {
+fn longest_wait(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    locks(snapshot).map(|_| {
         let waiters = view.graph.queues.iter().flat_map(|queue| &queue.waiters);
         let first =
             waiters.filter(|waiter| waiter.wait_start.is_some()).min_by_key(|waiter| waiter.wait_start);
@@ -190,60 +210,73 @@ fn longest_wait(view: &View, snapshot: &Snapshot) -> Value {
             (about, Some(first)) if about.is_empty() => first.pid.to_string(),
             (about, _) => about,
         };
-        Value::Known(age(snapshot, first.and_then(|first| first.wait_start)).unwrap_or_default(), about)
+        // A wait that began after the server wrote down its start has no start yet: it is younger than any.
+        measured(first.and_then(|first| age(snapshot, first.wait_start)).unwrap_or(0.0), about)
     })
 }
 
-/// Jobs of other systems that have lost their worker. What could not be read may have some.
-fn jobs_lost(view: &View, snapshot: &Snapshot) -> Value {
-    let running = || snapshot.adapters.iter().filter_map(|rows| rows.jobs.get(&Part::Running));
-    if running().next().is_none() {
-        return Value::Absent;
-    }
-    let lost = view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
-    let unread = running().find_map(|read| stale(&read.section, "the jobs of another system"));
-    let count = f64::from(u32::try_from(lost).unwrap_or(u32::MAX));
-    unless_unread(Value::Known(count, about(view, &["adapter_job"])), unread)
+/// A count over all job systems of others whose parts `parts` are there; why it may be more than that.
+fn of_systems(
+    snapshot: &Snapshot,
+    parts: &[Part],
+    counted: impl FnOnce() -> Measured,
+) -> Observed<Measured> {
+    let search = || section(&snapshot.detection.adapters, "the catalog to find job systems").reason().cloned();
+    snapshot.installations().and_then(|all| {
+        let states = || all.iter().flat_map(|rows| parts.iter().map(move |part| (rows, part, rows.observed(*part))));
+        if states().all(|(_, _, state)| state == Observed::Absent) {
+            return search().map_or(Observed::Absent, Observed::Unknown);
+        }
+        let unread = states().find_map(|(rows, part, state)| {
+            let label = crate::text::one_line(&rows.installation.label()).into_owned();
+            state.reason().map(|reason| format!("{label}: cannot read {}: {reason}", part.as_str()).into())
+        });
+        unless_unread(counted(), unread.or_else(search))
+    })
+}
+
+/// Jobs of other systems that have lost their worker. A job whose worker is not known to live may be one.
+fn jobs_lost(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    let lost = of_systems(snapshot, &[Part::Running], || {
+        let lost = view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
+        measured(count(lost), about(view, &["adapter_job"]))
+    });
+    lost.and_then(|lost| {
+        let undecided = view.adapters.rows.iter().filter(|row| row.judged.is_undecided()).count();
+        let reason = || format!("{undecided} jobs: not known yet whether their worker is alive").into();
+        unless_unread(lost, (undecided > 0).then(reason))
+    })
 }
 
 /// Types of work that is due and that no worker of locktop's schema takes.
-fn types_unserved(view: &View, snapshot: &Snapshot) -> Value {
-    let mut workers = takers::tables(snapshot).peekable();
-    if workers.peek().is_none() {
-        return Value::Absent;
+fn types_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    let workers = &snapshot.systems.workers;
+    if takers::tables(snapshot).next().is_none() {
+        return unsearched(snapshot).map_or(Observed::Absent, Observed::Unknown);
     }
-    let unread = workers.find_map(|table| stale(&table.section, &table.source.name));
-    unread.unwrap_or_else(|| locks(snapshot, || of_check(view, "unserved_type")))
+    locks(snapshot).and_then(|_| unless_unread(of_check(view, "unserved_type"), unread(snapshot, workers)))
 }
 
-/// Systems with jobs that are due, and no worker that lives.
-fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Value {
-    let says_who = |rows: &InstallationRows| {
-        rows.workers.section.taken_at.is_some() || rows.workers.section.error.is_some()
-    };
-    let mut all = snapshot.adapters.iter().filter(|rows| says_who(rows)).peekable();
-    if all.peek().is_none() {
-        return Value::Absent;
-    }
-    let unread = all.find_map(|rows| stale(&rows.workers.section, "the workers of another system"));
-    unless_unread(of_check(view, "adapter_queue"), unread)
+/// Job systems with jobs that are due and no worker that is alive.
+fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    of_systems(snapshot, &[Part::Workers], || of_check(view, "adapter_queue"))
 }
 
-/// The greatest of all roots, but those that the config expects; and what is said of the worst.
-fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -> Value {
-    locks(snapshot, || {
+/// The greatest of all roots but those that the config expects, and what the worst finding of one says.
+fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -> Observed<Measured> {
+    locks(snapshot).map(|_| {
         let expected = |party: Party| {
             let mut findings = view.findings.iter();
             findings.any(|finding| finding.expected.is_some() && finding.is_about(party))
         };
         let roots = view.graph.roots.iter().filter(|root| !expected(root.party));
         let most = roots.filter_map(read).fold(0.0, f64::max);
-        Value::Known(most, about(view, &ROOTS))
+        measured(most, about(view, &ROOTS))
     })
 }
 
-fn idle_root(view: &View, snapshot: &Snapshot) -> Value {
-    sessions(snapshot, || {
+fn idle_root(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    sessions(snapshot).and_then(|_| {
         let idle = |root: &Root| {
             let backend = view.index.backend(snapshot, root.party.pid())?;
             let state = backend.state.filter(|state| state.is_idle_in_transaction() || *state == State::Idle);
@@ -253,97 +286,116 @@ fn idle_root(view: &View, snapshot: &Snapshot) -> Value {
     })
 }
 
-fn deadlocks(_: &View, snapshot: &Snapshot) -> Value {
-    match (stale(&snapshot.server, "the server's state"), snapshot.server()) {
-        (Some(stale), _) => stale,
-        (None, Some(server)) => counted(server.deadlocks),
-        (None, None) => Value::Absent,
-    }
+fn deadlocks(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    section(&snapshot.server, "the state of the server").and_then(|rows| match rows.first() {
+        Some(server) if !server.deadlocks_of.is_empty() => Observed::Read(counted(server.deadlocks)),
+        _ => Observed::Unknown("the databases of the server are not known yet".into()),
+    })
 }
 
-fn prepared(_: &View, snapshot: &Snapshot) -> Value {
-    if let Some(stale) = stale(&snapshot.prepared, "pg_prepared_xacts") {
-        return stale;
-    }
-    let oldest =
-        snapshot.prepared.rows.iter().filter(|row| row.prepared.is_some()).min_by_key(|row| row.prepared);
-    let about = oldest.map_or_else(String::new, |row| crate::text::one_line(&row.gid).into_owned());
-    Value::Known(age(snapshot, oldest.and_then(|row| row.prepared)).unwrap_or_default(), about)
+fn prepared(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    section(&snapshot.prepared, "pg_prepared_xacts").and_then(|rows| {
+        let Some(oldest) = rows.iter().min_by_key(|row| row.prepared) else { return plain(0.0) };
+        match age(snapshot, oldest.prepared) {
+            Some(seconds) => Observed::Read(measured(seconds, crate::text::one_line(&oldest.gid))),
+            None => Observed::Unknown("a prepared transaction has no time".into()),
+        }
+    })
 }
 
-fn forgotten(_: &View, snapshot: &Snapshot) -> Value {
-    sessions(snapshot, || {
+fn forgotten(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    sessions(snapshot).map(|rows| {
         let idle = |row: &&Backend| row.state.is_some_and(State::is_idle_in_transaction);
-        let oldest = snapshot.backends.rows.iter().filter(idle).min_by_key(|row| row.state_change);
-        let who = |row: &Backend| {
-            let user = row.user.as_deref().unwrap_or_default();
-            format!("{} {user}", row.pid)
+        let since = |row: &Backend| age(snapshot, row.state_change);
+        let times = rows.iter().filter(idle).filter_map(|row| Some((row, since(row)?)));
+        let oldest = times.max_by(|one, other| one.1.total_cmp(&other.1));
+        oldest.map_or_else(
+            || measured(0.0, ""),
+            |(row, seconds)| measured(seconds, format!("{} {}", row.pid, row.user.as_deref().unwrap_or("(no role)"))),
+        )
+    })
+}
+
+fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Observed<Measured> {
+    snapshot.tables(&snapshot.task_sets).and_then(|sets| {
+        let unread = sets.iter().find_map(|set| {
+            let name = &set.tables.schedules;
+            let log = set.tables.executions.as_deref().unwrap_or(name);
+            let tasks = section(&set.tasks, name).reason().cloned();
+            tasks.or_else(|| section(&set.executions, log).reason().cloned())
+        });
+        // Whether a worker runs a task is known from the locks.
+        locks(snapshot).and_then(|_| {
+            let rows = || view.tasks.rows.iter().filter(|row| states.contains(&row.state));
+            let number = rows().count();
+            // The one that has been so for the longest time: it has run, or been due, since then.
+            let since =
+                |row: &TaskRow| row.age(snapshot).or_else(|| Some(-row.due_in(snapshot)?)).unwrap_or(f64::MIN);
+            let first = rows().max_by(|a, b| since(a).total_cmp(&since(b)));
+            let first = first.map_or_else(String::new, |row| row.name(snapshot).to_string());
+            let about = if number > 1 { format!("{first} and {} more", number - 1) } else { first };
+            unless_unread(measured(count(number), about), unread.or_else(|| unsearched(snapshot)))
+        })
+    })
+}
+
+/// Executions that are lost. One of which it is not known whether its worker is alive may be lost too.
+fn tasks_orphan(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    tasks(view, snapshot, &[TaskState::Orphan]).and_then(|orphans| {
+        let is_undecided = |row: &&TaskRow| {
+            matches!(row.state, TaskState::MaybeOrphan | TaskState::Settling | TaskState::Unknown)
         };
-        let since = oldest.and_then(|row| row.state_change);
-        Value::Known(age(snapshot, since).unwrap_or_default(), oldest.map(who).unwrap_or_default())
+        let first = view.tasks.rows.iter().find(is_undecided);
+        let reason = first.map(|row| {
+            let name = row.name(snapshot);
+            let when = row.orphan_in.map(|seconds| format!("; decided in {}", crate::text::duration(seconds)));
+            format!("{name}: not known whether its worker is alive{}", when.unwrap_or_default()).into()
+        });
+        unless_unread(orphans, reason)
     })
 }
 
-fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Value {
-    if snapshot.task_sets.is_empty() {
-        return Value::Absent;
+fn leases(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    let systems = &snapshot.systems;
+    let redis = || {
+        let down = systems.redis.servers.iter().find_map(|server| Some((server, server.error.as_ref()?)));
+        down.map(|(server, error)| Text::from(format!("cannot read Redis {}: {error}", server.server)))
+    };
+    if systems.leases.is_empty() && systems.redis.servers.is_empty() {
+        return unsearched(snapshot).map_or(Observed::Absent, Observed::Unknown);
     }
-    let unread = snapshot.task_sets.iter().find_map(|set| {
-        let name = &set.tables.schedules;
-        let log = set.tables.executions.as_deref().unwrap_or(name);
-        stale(&set.tasks, name).or_else(|| stale(&set.executions, log))
-    });
-    // Whether somebody works on one is told by the locks.
-    locks(snapshot, || {
-        let rows = || view.tasks.rows.iter().filter(|row| states.contains(&row.state));
-        let count = rows().count();
-        // The one that is so for longest: it has run, or been due, since then.
-        let since =
-            |row: &TaskRow| row.age(snapshot).or_else(|| Some(-row.due_in(snapshot)?)).unwrap_or(f64::MIN);
-        let first = rows().max_by(|a, b| since(a).total_cmp(&since(b)));
-        let first = first.map_or_else(String::new, |row| row.name(snapshot).to_string());
-        let about = if count > 1 { format!("{first} and {} more", count - 1) } else { first };
-        unless_unread(Value::Known(f64::from(u32::try_from(count).unwrap_or(u32::MAX)), about), unread)
+    let expired = counted(view.leases.counts.of(LeaseState::Expired).into());
+    unless_unread(expired, unread(snapshot, &systems.leases).or_else(redis))
+}
+
+/// Whether the queue is known: all of its tables, as its numbers are those of all of them.
+fn queue(snapshot: &Snapshot) -> Observed<()> {
+    let counts = &snapshot.systems.counts;
+    snapshot.tables(counts).and_then(|_| unread(snapshot, counts).map_or(Observed::Read(()), Observed::Unknown))
+}
+
+fn id_ahead(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    let generators = &snapshot.systems.generators;
+    snapshot.tables(generators).and_then(|_| {
+        let rows = id_generator::rows(snapshot);
+        let ahead = measured(rows.filter_map(|row| row.ahead).fold(0.0, f64::max), "");
+        unless_unread(ahead, unread(snapshot, generators))
     })
 }
 
-fn leases(view: &View, snapshot: &Snapshot) -> Value {
-    if snapshot.systems.leases.is_empty() && snapshot.systems.redis.rows.is_empty() {
-        return Value::Absent;
-    }
-    let expired = known(view.leases.counts.of(LeaseState::Expired));
-    unless_unread(expired, first_stale(&snapshot.systems.leases))
-}
-
-fn queue(snapshot: &Snapshot, read: impl FnOnce() -> Value) -> Value {
-    if snapshot.systems.counts.is_empty() {
-        return Value::Absent;
-    }
-    first_stale(&snapshot.systems.counts).unwrap_or_else(read)
-}
-
-fn id_ahead(_: &View, snapshot: &Snapshot) -> Value {
-    if snapshot.systems.generators.is_empty() {
-        return Value::Absent;
-    }
-    let rows = id_generator::rows(snapshot);
-    let ahead = Value::Known(rows.filter_map(|row| row.ahead).fold(0.0, f64::max), String::new());
-    unless_unread(ahead, first_stale(&snapshot.systems.generators))
-}
-
-fn redis_down(view: &View, snapshot: &Snapshot) -> Value {
+fn redis_down(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     if snapshot.systems.redis.servers.is_empty() {
-        return Value::Absent;
+        return Observed::Absent;
     }
-    of_check(view, "redis_down")
+    Observed::Read(of_check(view, "redis_down"))
 }
 
-fn connections(_: &View, snapshot: &Snapshot) -> Value {
-    match snapshot.server() {
+fn connections(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
+    section(&snapshot.backends, "pg_stat_activity").and_then(|_| match snapshot.server() {
         Some(server) if server.max_connections > 0 => {
             let share = f64::from(server.connections) / f64::from(server.max_connections) * 100.0;
-            Value::Known(share, format!("{} of {}", server.connections, server.max_connections))
+            Observed::Read(measured(share, format!("{} of {}", server.connections, server.max_connections)))
         }
-        _ => Value::Absent,
-    }
+        _ => Observed::Unknown("max_connections is not known".into()),
+    })
 }

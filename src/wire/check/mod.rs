@@ -10,6 +10,6 @@ mod render;
 mod tests;
 
 pub use judge::{Judged, Limits, Report, Status, names};
-pub use measure::{MEASURES, Measure, Value, measured};
+pub use measure::{MEASURES, Measure, Measured, measured_parts};
 pub use range::{Range, RangeError};
 pub use render::{CheckFormat, render};

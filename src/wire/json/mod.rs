@@ -196,7 +196,7 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
 
 /// The rows of a section that could be read; one that could not is empty.
 fn readable<T>(section: &Section<T>) -> &[T] {
-    if section.error.is_none() { &section.rows } else { &[] }
+    if section.error.is_none() { &section.last_rows() } else { &[] }
 }
 
 #[cfg(test)]

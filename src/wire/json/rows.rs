@@ -125,7 +125,7 @@ pub(super) struct PreparedRow<'a> {
 
 impl<'a> PreparedRow<'a> {
     pub(super) fn of(row: &'a lock::Prepared, snapshot: &Snapshot) -> Self {
-        let own = snapshot.locks.rows.iter().find(|lock| {
+        let own = snapshot.locks.last_rows().iter().find(|lock| {
             lock.pid.is_none()
                 && lock.tag.locktype() == LockType::TransactionId
                 && lock.tag.transactionid() == Some(row.transaction)

@@ -147,7 +147,7 @@ fn part_states(all: &InstallationRows) -> Vec<PartState> {
     parts.extend(
         all.jobs
             .iter()
-            .map(|(part, read)| PartState { jobs: read.section.rows.to_vec(), ..state(*part, about(read)) }),
+            .map(|(part, read)| PartState { jobs: read.section.last_rows().to_vec(), ..state(*part, about(read)) }),
     );
     parts
 }
@@ -212,11 +212,11 @@ fn flat(all: &InstallationRows) -> Flat {
         refused: refused.clone(),
         alternatives: alternatives(choices),
         parts: part_states(all),
-        workers: all.workers.section.rows.to_vec(),
-        depth: all.depth.section.rows.to_vec(),
-        paused: all.paused.section.rows.to_vec(),
-        leases: all.leases.section.rows.to_vec(),
-        schedules: all.schedules.section.rows.to_vec(),
+        workers: all.workers.section.last_rows().to_vec(),
+        depth: all.depth.section.last_rows().to_vec(),
+        paused: all.paused.section.last_rows().to_vec(),
+        leases: all.leases.section.last_rows().to_vec(),
+        schedules: all.schedules.section.last_rows().to_vec(),
         is_alone: *is_alone,
     }
 }
@@ -297,7 +297,7 @@ fn unflat(flat: Flat) -> InstallationRows {
 }
 
 fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): About) -> PartRows<T> {
-    PartRows { section: Section { rows: Arc::new(rows), taken_at, error }, is_cut }
+    PartRows { section: Section::restored(Arc::new(rows), taken_at, error), is_cut }
 }
 
 /// What is remembered of jobs.

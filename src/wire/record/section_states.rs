@@ -32,6 +32,6 @@ impl States {
     pub(super) fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
         let SectionState { taken_at, error } =
             self.0.next().unwrap_or(SectionState { taken_at: None, error: None });
-        Section { rows: Arc::new(rows), taken_at, error }
+        Section::restored(Arc::new(rows), taken_at, error)
     }
 }

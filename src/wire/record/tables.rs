@@ -258,8 +258,8 @@ pub(super) fn set_states(sets: &[TaskSet]) -> impl Iterator<Item = SectionState>
 pub(super) fn of_sets(sets: &[TaskSet], strings: &mut Strings) -> FlatSets {
     let flat = sets.iter().map(|set| FlatSet {
         tables: TaskTables::clone(&set.tables),
-        tasks: set.tasks.rows.to_vec(),
-        executions: set.executions.rows.to_vec(),
+        tasks: set.tasks.last_rows().to_vec(),
+        executions: set.executions.last_rows().to_vec(),
         tasks_cut: set.tasks_cut,
         running_cut: set.running_cut,
     });
@@ -342,7 +342,7 @@ fn flat<T: Clone>(tables: &[TableRows<T>]) -> Vec<FlatTable<T>> {
         .iter()
         .map(|table| FlatTable {
             source: Source::clone(&table.source),
-            rows: table.section.rows.to_vec(),
+            rows: table.section.last_rows().to_vec(),
             is_cut: table.is_cut,
         })
         .collect()

@@ -230,7 +230,7 @@ impl Dice {
     }
 
     fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
-        Section { rows: Arc::new(rows), taken_at: self.maybe(Self::time), error: self.maybe(Self::text) }
+        Section::restored(Arc::new(rows), self.maybe(Self::time), self.maybe(Self::text))
     }
 
     fn rule(&mut self) -> KeyRule {
@@ -602,7 +602,7 @@ trait Pipe: Sized {
 impl Pipe for i32 {}
 
 fn same_section<T: PartialEq + std::fmt::Debug>(kept: &Section<T>, was: &Section<T>) {
-    assert_eq!((&kept.rows, kept.taken_at, &kept.error), (&was.rows, was.taken_at, &was.error));
+    assert_eq!((&kept.last_rows(), kept.taken_at, &kept.error), (&was.last_rows(), was.taken_at, &was.error));
 }
 
 fn same_tables<T: PartialEq + std::fmt::Debug>(kept: &[TableRows<T>], was: &[TableRows<T>]) {

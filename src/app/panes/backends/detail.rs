@@ -24,7 +24,7 @@ pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Optio
     lines.push(Line::new());
     lines.extend(below(context, subject));
     let mine = |lock: &&Lock| lock.pid.is_some_and(|pid| pid == backend.pid);
-    lines.extend(held(context, context.snapshot.locks.rows.iter().filter(mine)));
+    lines.extend(held(context, context.snapshot.locks.last_rows().iter().filter(mine)));
     Some(lines)
 }
 
@@ -32,7 +32,7 @@ pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Optio
 fn host_lost(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     let is_remote = backend.client.as_deref().is_some_and(|client| !client.is_empty() && client != "[local]");
     let holds =
-        || context.snapshot.locks.rows.iter().any(|lock| lock.granted && lock.pid == Some(backend.pid));
+        || context.snapshot.locks.last_rows().iter().any(|lock| lock.granted && lock.pid == Some(backend.pid));
     if !is_remote || !holds() {
         return None;
     }
@@ -271,7 +271,7 @@ pub(in crate::app::panes) fn prepared(context: &Context<'_>, xact: VirtualTransa
     lines.extend(consequence(context, Party::Prepared(xact)));
     lines.push(Line::new());
     lines.extend(below(context, Party::Prepared(xact)));
-    let locks = context.snapshot.locks.rows.iter();
+    let locks = context.snapshot.locks.last_rows().iter();
     lines.extend(held(context, locks.filter(|lock| lock.pid.is_none() && lock.virtualtransaction == xact)));
     Some(lines)
 }

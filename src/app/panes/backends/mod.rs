@@ -23,7 +23,7 @@ impl Rows for Backends {
     type Row<'a> = &'a Backend;
 
     fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Backend> {
-        context.snapshot.backends.rows.get(row.at()?)
+        context.snapshot.backends.last_rows().get(row.at()?)
     }
 
     fn id(_: &Context<'_>, backend: &Backend) -> Option<RowId> {
@@ -117,7 +117,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         _ => None,
     },
     ..Definition::new(("Backends", "a session"), &COLUMNS, |context, _| {
-        Row::all(context.snapshot.backends.rows.len())
+        Row::all(context.snapshot.backends.last_rows().len())
     })
 };
 
@@ -232,7 +232,7 @@ fn wait_classes(context: &Context<'_>) -> Line {
         |backend: &&Backend| matches!(backend.state, Some(State::Active | State::FastpathFunctionCall));
     let mut counts = [0u32; CLASSES.len()];
     let (mut other, mut others) = (0u32, BTreeSet::new());
-    for backend in context.snapshot.backends.rows.iter().filter(active) {
+    for backend in context.snapshot.backends.last_rows().iter().filter(active) {
         let class = backend.wait_event_type.as_deref().unwrap_or("CPU");
         if let Some(count) =
             CLASSES.iter().position(|known| *known == class).and_then(|at| counts.get_mut(at))

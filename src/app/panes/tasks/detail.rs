@@ -125,7 +125,7 @@ fn stranger(context: &Context<'_>, row: &TaskRow, tag: &LockTag) -> Option<Strin
         return None;
     }
     let holds = |lock: &&Lock| lock.granted && lock.tag == *tag;
-    let lock = context.snapshot.locks.rows.iter().find(holds)?;
+    let lock = context.snapshot.locks.last_rows().iter().find(holds)?;
     Some(
         lock.pid
             .map_or_else(|| "a prepared transaction".to_owned(), |pid| party(context, Party::Backend(pid))),
@@ -168,7 +168,7 @@ fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
 /// The executions that were read, newest first.
 fn last(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     let Some(set) = row.set(context.snapshot) else { return Vec::new() };
-    let mine = || set.executions.rows.iter().filter(|execution| execution.task_id == row.task.id);
+    let mine = || set.executions.last_rows().iter().filter(|execution| execution.task_id == row.task.id);
     if mine().next().is_none() {
         return vec![heading("No execution is known")];
     }

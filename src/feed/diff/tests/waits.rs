@@ -79,9 +79,9 @@ fn a_wait_that_begins_anew_between_two_looks_is_another_one() {
 fn a_wait_without_a_start_gets_it_later_and_is_the_same() {
     let start = |story: &mut Story, now: f64, start: Option<f64>| {
         let mut snapshot = queue(now, &[(11, 0.0)]).snapshot();
-        let mut locks = snapshot.locks.rows.as_ref().clone();
+        let mut locks = snapshot.locks.last_rows().as_ref().clone();
         locks[1].wait_start = start.map(at);
-        snapshot.locks.rows = std::sync::Arc::new(locks);
+        snapshot.locks.set(locks);
         story.saw(snapshot)
     };
     let mut story = Story::of(empty(-1.0));

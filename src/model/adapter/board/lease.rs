@@ -56,7 +56,7 @@ impl TermState {
 impl BoardBuilder<'_> {
     /// Its leases, in the order in which they were read.
     pub(super) fn leases(&self, place: usize) -> Vec<OtherLeaseRow> {
-        let rows = self.rows.leases.section.rows.iter().enumerate();
+        let rows = self.rows.leases.section.last_rows().iter().enumerate();
         rows.map(|(at, lease)| self.lease_row((place, at), lease)).collect()
     }
 

@@ -5,6 +5,8 @@ mod queue;
 mod schedule;
 mod worker;
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 pub use self::lease::{OtherLeaseRow, TermState};
@@ -14,6 +16,7 @@ pub use self::worker::{WorkerRow, WorkerState};
 use super::evidence::{JobFacts, Judged, KeySeen, judge};
 use super::rows::{InstallationRows, Job, Worker};
 use super::{Part, Proof, State};
+use crate::model::lock::Lock;
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
@@ -90,7 +93,7 @@ impl Board {
         });
         let workers = snapshot.adapters.iter().flat_map(|rows| {
             let source = rows.installation.label();
-            rows.workers.section.rows.iter().filter_map(move |worker| {
+            rows.workers.section.last_rows().iter().filter_map(move |worker| {
                 let name = worker.name.as_deref().unwrap_or(&worker.id);
                 let origin = format!("the lock of a process, by the tables of {source}");
                 Some((worker.key?, format!("{source} process {name}").into(), origin.into()))
@@ -108,21 +111,24 @@ type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
 pub struct Watch {
     pub(crate) epoch: Option<(i32, Option<Timestamp>, bool)>,
     pub(crate) free: Marks,
+    /// The locks of the snapshot before, if they were read. Not in recordings: a job that is seen for the first time is not decided there.
+    locks: Option<Arc<Vec<Lock>>>,
 }
 
 impl Watch {
     /// Judges the next snapshot, and remembers which keys are free in it.
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
-        if snapshot.adapters.is_empty() {
-            *self = Self::default();
-            return Board::default();
-        }
         let epoch =
             snapshot.server().map(|server| (server.lasting_pid(), server.started_at, server.in_recovery));
         if self.epoch != epoch {
             *self = Self { epoch, ..Self::default() };
         }
         let before = std::mem::take(&mut self.free);
+        let known = snapshot.locks.is_known().then(|| Arc::clone(snapshot.locks.last_rows()));
+        let locks_before = std::mem::replace(&mut self.locks, known);
+        if snapshot.adapters.is_empty() {
+            return Board::default();
+        }
         let holders = holders(snapshot);
         let mut board = Board::default();
         for (place, installation) in snapshot.adapters.iter().enumerate() {
@@ -131,13 +137,15 @@ impl Watch {
                 thresholds,
                 holders: holders.as_ref(),
                 before: &before,
+                locks_before: locks_before.as_deref().map(Vec::as_slice),
+                up_since: snapshot.up_since(),
                 rows: installation,
             };
             let runs = installation.runs();
             for (part, read) in &installation.jobs {
                 // Parts are read one after the other, and of some systems what runs is still due by its row.
                 let is_twice = |job: &&Job| *part != Part::Running && runs.contains(&job.id);
-                for job in read.section.rows.iter().filter(|job| !is_twice(job)) {
+                for job in read.section.last_rows().iter().filter(|job| !is_twice(job)) {
                     board.rows.push(look.row(place, *part, job, &mut self.free));
                 }
             }
@@ -158,7 +166,7 @@ fn holders(snapshot: &Snapshot) -> Option<FxHashMap<LockKey, Option<i32>>> {
     if snapshot.locks.error.is_some() {
         return None;
     }
-    let held = snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.database() == Some(datid));
+    let held = snapshot.locks.last_rows().iter().filter(|lock| lock.granted && lock.tag.database() == Some(datid));
     Some(held.filter_map(|lock| Some((lock.tag.advisory_key()?, lock.pid))).collect())
 }
 
@@ -167,6 +175,9 @@ struct BoardBuilder<'a> {
     thresholds: &'a Thresholds,
     holders: Option<&'a FxHashMap<LockKey, Option<i32>>>,
     before: &'a Marks,
+    locks_before: Option<&'a [Lock]>,
+    /// When the server last came up: a session that held a key before then does not any more.
+    up_since: Option<Timestamp>,
     rows: &'a InstallationRows,
 }
 
@@ -187,16 +198,22 @@ impl BoardBuilder<'_> {
                 .unwrap_or(self.snapshot.taken_at),
             workers_at: self.workers_at(),
             in_recovery: self.in_recovery(),
-            key: self.key(job.key, (id, job.started_at), free),
+            key: self.key(
+                job.key,
+                (id, job.started_at),
+                [job.started_at, job.beat_at, worker.and_then(|worker| worker.beat_at)],
+                free,
+            ),
             worker_key: self.key(
                 worker.and_then(|worker| worker.key),
                 (id, worker.and_then(|worker| worker.started_at)),
+                [job.started_at, job.beat_at, worker.and_then(|worker| worker.beat_at)],
                 free,
             ),
             worker,
             has_workers: self.has_workers(),
             is_paused: job.queue.as_ref().is_some_and(|queue| {
-                self.rows.paused.section.rows.iter().any(|paused| paused.queue == *queue)
+                self.rows.paused.section.last_rows().iter().any(|paused| paused.queue == *queue)
             }),
             session: self.session(job),
             grace: self.thresholds.orphan_grace,
@@ -225,18 +242,45 @@ impl BoardBuilder<'_> {
 
     fn worker(&self, id: &str) -> Option<&Worker> {
         let workers = &self.rows.workers.section;
-        workers.rows.iter().find(|worker| *worker.id == *id).filter(|_| workers.error.is_none())
+        workers.last_rows().iter().find(|worker| *worker.id == *id).filter(|_| workers.error.is_none())
     }
 
-    /// What is seen of a key, and since when it was free.
-    fn key(&self, key: Option<LockKey>, run: (TextId, Option<Timestamp>), free: &mut Marks) -> KeySeen {
+    /// What is seen of a key, and since when it was free. `signs` are the times at which its holder was alive for certain.
+    fn key(
+        &self,
+        key: Option<LockKey>,
+        run: (TextId, Option<Timestamp>),
+        signs: [Option<Timestamp>; 3],
+        free: &mut Marks,
+    ) -> KeySeen {
         let (Some(key), Some(holders)) = (key, self.holders) else { return KeySeen::Unseen };
         if let Some(pid) = holders.get(&key) {
             return KeySeen::Held(*pid);
         }
-        let since = self.before.get(&run).copied().unwrap_or(self.snapshot.taken_at);
+        let now = self.snapshot.taken_at;
+        let since = match self.before.get(&run) {
+            Some(since) => *since,
+            // Two snapshots have it free, and none of this process has seen it held: then the times of the server count.
+            None if self.was_free(key) => self.last_sign(signs).map_or(now, |sign| sign.min(now)),
+            None => now,
+        };
         free.insert(run, since);
         KeySeen::Free(since)
+    }
+
+    /// Whether the snapshot before was read and has the key free.
+    fn was_free(&self, key: LockKey) -> bool {
+        let datid = self.snapshot.server().map(|server| server.datid);
+        let is_it = |lock: &Lock| {
+            lock.granted && lock.tag.database() == datid && lock.tag.advisory_key() == Some(key)
+        };
+        self.locks_before.is_some_and(|locks| !locks.iter().any(is_it))
+    }
+
+    /// The last sign of life, or when the server came up, if that is later.
+    fn last_sign(&self, signs: [Option<Timestamp>; 3]) -> Option<Timestamp> {
+        let last = signs.into_iter().flatten().max()?;
+        Some(self.up_since?.max(last))
     }
 
     /// A standby, as far as anybody knows: the locks and sessions of its primary are not there.

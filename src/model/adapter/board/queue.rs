@@ -71,7 +71,7 @@ impl BoardBuilder<'_> {
         let rows = self.rows;
         let mut queues: BTreeMap<Option<Text>, QueueRow> = BTreeMap::new();
         let counted = rows.counted();
-        for depth in rows.depth.section.rows.iter() {
+        for depth in rows.depth.section.last_rows().iter() {
             let row = self.queue_of(&mut queues, place, depth.queue.as_ref());
             let is_least = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED);
             let number = u64::try_from(depth.number).unwrap_or_default().min(if depth.is_estimate {
@@ -89,7 +89,7 @@ impl BoardBuilder<'_> {
             let is_twice = |job: &&Job| part != Part::Running && runs.contains(&job.id);
             // What is to be tried again is due like any other, in that part.
             let is_so = |job: &&Job| *job.state == *word || part == Part::Due && &*job.state == "retry";
-            for job in read.section.rows.iter().filter(|job| is_so(job) && !is_twice(job)) {
+            for job in read.section.last_rows().iter().filter(|job| is_so(job) && !is_twice(job)) {
                 let row = self.queue_of(&mut queues, place, job.queue.as_ref());
                 if !counted.contains_key(word) {
                     let count = row.counts.entry(word.into()).or_default();
@@ -102,7 +102,7 @@ impl BoardBuilder<'_> {
                 }
             }
         }
-        for paused in rows.paused.section.rows.iter() {
+        for paused in rows.paused.section.last_rows().iter() {
             let row = self.queue_of(&mut queues, place, Some(&paused.queue));
             (row.state, row.paused_at) = (QueueState::Paused, paused.since);
         }

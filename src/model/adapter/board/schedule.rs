@@ -45,7 +45,7 @@ impl ScheduleState {
 impl BoardBuilder<'_> {
     /// Its schedules, in the order in which they were read.
     pub(super) fn schedules(&self, place: usize) -> Vec<ScheduleRow> {
-        let rows = self.rows.schedules.section.rows.iter().enumerate();
+        let rows = self.rows.schedules.section.last_rows().iter().enumerate();
         rows.map(|(at, schedule)| self.schedule_row((place, at), schedule)).collect()
     }
 

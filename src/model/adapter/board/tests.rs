@@ -108,7 +108,7 @@ fn a_queue_says_how_many_and_whether_anybody_takes_them() {
     assert_eq!(queues(&look(vec![sample::beating(start())])), expected(QueueState::Overdue));
     let mut silent = sample::beating(start());
     let all: Vec<Worker> =
-        silent.workers.section.rows.iter().filter(|worker| &*worker.id != "1").cloned().collect();
+        silent.workers.section.last_rows().iter().filter(|worker| &*worker.id != "1").cloned().collect();
     silent.workers = sample::read(start(), all);
     assert_eq!(queues(&look(vec![silent.clone()])), expected(QueueState::Unserved));
     silent.workers = sample::read(start(), Vec::new());
@@ -161,7 +161,7 @@ fn a_schedule_is_overdue_once_its_time_has_passed() {
         (Some(-100_000), Some(false), ScheduleState::Off),
     ] {
         let mut rows = sample::beating(start());
-        let mut all = Vec::clone(&rows.schedules.section.rows);
+        let mut all = Vec::clone(&rows.schedules.section.last_rows());
         all[0].next_run_at = next.map(|seconds| start() + TimeDelta::seconds(seconds));
         all[0].is_enabled = enabled;
         rows.schedules = sample::read(start(), all);

@@ -63,7 +63,7 @@ impl WorkerState {
 impl BoardBuilder<'_> {
     /// Its workers, in the order in which they were read.
     pub(super) fn workers(&self, place: usize, free: &mut Marks) -> Vec<WorkerRow> {
-        let rows = self.rows.workers.section.rows.iter().enumerate();
+        let rows = self.rows.workers.section.last_rows().iter().enumerate();
         rows.map(|(at, worker)| self.worker_row((place, at), worker, free)).collect()
     }
 
@@ -71,7 +71,7 @@ impl BoardBuilder<'_> {
         let installation = &self.rows.installation;
         let id =
             TextId::of(&installation.adapter.name, &format!("{} worker {}", installation.oid, worker.id));
-        let key = self.key(worker.key, (id, worker.started_at), free);
+        let key = self.key(worker.key, (id, worker.started_at), [worker.started_at, worker.beat_at, None], free);
         let session = worker.backend_pid.map(|pid| (pid, self.session_of(pid, worker.started_at)));
         let (state, proof, since, pid) = self.judge_worker(&installation.adapter, worker, key, session);
         WorkerRow {
@@ -123,7 +123,7 @@ impl BoardBuilder<'_> {
     /// How many of the jobs that were read it runs; none where not all were.
     fn runs(&self, worker: &Worker) -> Option<i64> {
         let running = self.rows.jobs.get(&Part::Running).filter(|read| !read.is_cut)?;
-        let jobs = running.section.rows.iter();
+        let jobs = running.section.last_rows().iter();
         i64::try_from(jobs.filter(|job| job.worker.as_deref() == Some(&*worker.id)).count()).ok()
     }
 }

@@ -82,7 +82,7 @@ fn circle(acted: bool) -> (Ending, String) {
             }
         }
         let mut snapshot = builder.snapshot();
-        let server = &mut Arc::make_mut(&mut snapshot.server.rows)[0];
+        let server = &mut Arc::make_mut(snapshot.server.rows_mut())[0];
         server.deadlocks_of = [1].into();
         server.deadlocks = if second < 3 || acted { 3 } else { 4 };
         if second == 3 && acted {

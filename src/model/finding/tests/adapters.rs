@@ -27,7 +27,7 @@ fn a_lease_that_never_ends_by_itself_is_told_once_it_is_old() {
     assert!(told.about.contains("liquibase release-locks"), "{}", told.about);
     assert!(matches!(told.subject, Subject::JobLease(_)));
     let mut young = installations::leasing(sample::at(0.0));
-    for lease in Arc::make_mut(&mut young.leases.section.rows) {
+    for lease in Arc::make_mut(young.leases.section.rows_mut()) {
         lease.acquired_at = lease.acquired_at.map(|at| at.max(sample::at(-1_700.0)));
     }
     assert!(self::view(young).findings.iter().all(|finding| finding.check != "adapter_lease"));
@@ -37,7 +37,7 @@ fn a_lease_that_never_ends_by_itself_is_told_once_it_is_old() {
 fn a_queue_that_is_far_behind_is_told_though_its_workers_live() {
     let late = |minutes: i64| {
         let mut rows = installations::beating(sample::at(0.0));
-        for job in Arc::make_mut(&mut rows.jobs.get_mut(&Part::Due).unwrap().section.rows) {
+        for job in Arc::make_mut(rows.jobs.get_mut(&Part::Due).unwrap().section.rows_mut()) {
             job.due_at = Some(sample::at(0.0) - TimeDelta::minutes(minutes));
         }
         let view = view(rows);

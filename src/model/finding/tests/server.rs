@@ -36,8 +36,7 @@ fn an_idle_worker_that_has_its_name_is_no_news() {
     let mut stage = Stage::new().locks(vec![lock(name, Some(7), (3, 1))]).backends(vec![idle]);
     assert!(stage.find().is_empty());
     let more = lock(advisory(816), Some(7), (3, 1));
-    stage.snapshot.locks.rows =
-        stage.snapshot.locks.rows.iter().copied().chain([more]).collect::<Vec<_>>().into();
+    stage.snapshot.locks.set(stage.snapshot.locks.last_rows().iter().copied().chain([more]).collect::<Vec<_>>());
     assert!(stage.only().summary.ends_with("holds advisory lock 816, no waiters"));
 }
 
@@ -124,14 +123,14 @@ fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
         crossed.lock(pid, sample::relation(wants), LockMode::RowExclusive, Some(2.0));
     }
     let count = |snapshot: &mut Snapshot, deadlocks| {
-        let mut server = snapshot.server.rows[0].clone();
+        let mut server = snapshot.server.last_rows()[0].clone();
         (server.deadlocks, server.deadlocks_of) = (deadlocks, [5].into());
         snapshot.server = Section::fresh(vec![server], snapshot.taken_at);
     };
     let graph = |snapshot: &Snapshot| {
         WaitGraph::build(crate::model::wait_graph::Input {
-            locks: &snapshot.locks.rows,
-            backends: &snapshot.backends.rows,
+            locks: &snapshot.locks.last_rows(),
+            backends: &snapshot.backends.last_rows(),
             answers: &[],
         })
     };
@@ -230,7 +229,7 @@ fn locks_that_could_not_be_read_are_no_finding() {
 fn a_section_that_failed_says_so_with_its_age() {
     let mut stage = Stage::new();
     stage.snapshot.locks =
-        Section { taken_at: ago(12), ..stage.snapshot.locks.stale("statement timeout".into()) };
+        stage.snapshot.locks.stale("statement timeout".into()).taken(ago(12));
     let finding = stage.only();
     assert_eq!((finding.check, finding.severity), ("stale_section", Severity::Warning));
     assert_eq!(&*finding.summary, "locks: 12s old, statement timeout");

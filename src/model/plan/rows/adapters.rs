@@ -223,7 +223,7 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
 fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Refused> {
     let (place, at) = row.place;
     let rows = index.snapshot.adapters.get(place);
-    let found = rows.and_then(|rows| Some((rows, rows.leases.section.rows.get(at)?)));
+    let found = rows.and_then(|rows| Some((rows, rows.leases.section.last_rows().get(at)?)));
     let subject = Subject::Section("adapters");
     let Some((rows, lease)) = found else { return Err(Refused::new("a lease", subject, "is gone")) };
     let name = harmless(&format!("lease {} of {}", lease.id, row.source));
@@ -277,12 +277,12 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &AdapterTarget) -> Option<C
     let (is_stale, is_cut, now) = match target.kind {
         ActionKind::Recover => {
             let read = rows.jobs.get(&Part::Running)?;
-            let job = read.section.rows.iter().find(|job| job.id == target.values.id);
+            let job = read.section.last_rows().iter().find(|job| job.id == target.values.id);
             (read.section.error.is_some(), read.is_cut, job.map(values))
         }
         ActionKind::Unlock => {
             let read = &rows.leases;
-            let lease = read.section.rows.iter().find(|lease| lease.id == target.values.id);
+            let lease = read.section.last_rows().iter().find(|lease| lease.id == target.values.id);
             (read.section.error.is_some(), read.is_cut, lease.map(lease_values))
         }
     };

@@ -134,7 +134,7 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Chan
     if table.section.error.is_some() {
         return None;
     }
-    let Some(item) = table.section.rows.iter().find(|item| item.id == target.id) else {
+    let Some(item) = table.section.last_rows().iter().find(|item| item.id == target.id) else {
         // An item that is done is not read; nor is one that is beyond the limit.
         return (!table.is_cut).then_some(Change::Gone);
     };

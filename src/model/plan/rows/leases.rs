@@ -108,7 +108,7 @@ fn in_table<'a>(index: &PlanIndex<'a>, row: &LeaseRow) -> Option<(&'a TableRows<
     let tables = index.snapshot.systems.leases.iter();
     let table = tables.filter(|table| table.source.name == row.source);
     table
-        .flat_map(|table| table.section.rows.iter().map(move |lease| (table, lease)))
+        .flat_map(|table| table.section.last_rows().iter().map(move |lease| (table, lease)))
         .find(|(_, lease)| lease.id == row.name)
 }
 
@@ -183,7 +183,7 @@ pub(super) fn follow(index: &PlanIndex<'_>, target: &mut LeaseTarget) -> Option<
     if table.section.error.is_some() {
         return None;
     }
-    let Some(lease) = table.section.rows.iter().find(|lease| lease.id == target.id) else {
+    let Some(lease) = table.section.last_rows().iter().find(|lease| lease.id == target.id) else {
         return (!table.is_cut).then_some(Change::Gone);
     };
     let is_held = lease.state(table.section.taken_at.unwrap_or(index.snapshot.taken_at)) == LeaseState::Held;

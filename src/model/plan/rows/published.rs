@@ -118,7 +118,7 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option
     if set.executions.error.is_some() {
         return None;
     }
-    let Some(execution) = set.executions.rows.iter().find(|execution| execution.id == target.id) else {
+    let Some(execution) = set.executions.last_rows().iter().find(|execution| execution.id == target.id) else {
         return (!set.running_cut).then_some(Change::Gone);
     };
     let is_same = execution.is_running()

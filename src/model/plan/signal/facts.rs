@@ -26,7 +26,7 @@ impl<'a> Held<'a> {
     /// Goes through the locks of the snapshot once, for the sessions of these process ids.
     pub(super) fn of(index: &PlanIndex<'a>, pids: impl Iterator<Item = i32>) -> Self {
         let mut of: FxHashMap<i32, Vec<&'a Lock>> = pids.map(|pid| (pid, Vec::new())).collect();
-        for lock in index.snapshot.locks.rows.iter().filter(|lock| lock.granted) {
+        for lock in index.snapshot.locks.last_rows().iter().filter(|lock| lock.granted) {
             let Some(pid) = lock.pid else { continue };
             let group = index.backend(pid).map_or(pid, Backend::group);
             if let Some(locks) = of.get_mut(&group) {

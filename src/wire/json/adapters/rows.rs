@@ -344,5 +344,5 @@ pub(in crate::wire::json) fn lease_of(view: &View, id: TextId) -> Option<(&str, 
     let (place, at) = view.adapters.leases.iter().find(|row| row.id == id)?.place;
     let rows = view.snapshot.as_deref()?.adapters.get(place)?;
     let installation = &rows.installation;
-    Some((&installation.adapter.name, &installation.schema, &rows.leases.section.rows.get(at)?.id))
+    Some((&installation.adapter.name, &installation.schema, &rows.leases.section.last_rows().get(at)?.id))
 }
