@@ -178,7 +178,7 @@ fn server(connections: usize) -> Server {
         connections: u32::try_from(connections).unwrap_or(u32::MAX),
         max_connections: 500,
         deadlocks: 3,
-        deadlocks_of: Arc::default(),
+        deadlocks_of: [5].into(),
         started_at: Some(at(-1_036_800.0)),
         replayed_at: None,
         replay: locktop::model::snapshot::Replay::default(),

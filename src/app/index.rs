@@ -49,8 +49,11 @@ impl ViewIndex {
 
 /// Whether all sessions but locktop's own are of one role.
 fn has_one_role(snapshot: &Snapshot) -> bool {
-    let others =
-        snapshot.backends.last_rows().iter().filter(|backend| backend.application.as_deref() != Some("locktop"));
+    let others = snapshot
+        .backends
+        .last_rows()
+        .iter()
+        .filter(|backend| backend.application.as_deref() != Some("locktop"));
     let mut roles = others.filter_map(|backend| backend.user.as_deref());
     let first = roles.next();
     roles.all(|role| Some(role) == first)

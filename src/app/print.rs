@@ -62,7 +62,7 @@ fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
     let has = Has::of(view);
     // Of locks that could not be read nobody can say that there are none.
     let is_known =
-        |pane: Pane| context.snapshot.locks.error.is_none() || !matches!(pane, Pane::Chains | Pane::Advisory);
+        |pane: Pane| context.snapshot.locks.is_known() || !matches!(pane, Pane::Chains | Pane::Advisory);
     let there = PRINTED.into_iter().filter(|(pane, _)| (pane.definition().is_there)(has) && is_known(*pane));
     there.flat_map(|(pane, most)| section(&context, pane, most, width)).collect()
 }

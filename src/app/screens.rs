@@ -37,26 +37,32 @@ impl Has {
     /// What is there in this view.
     pub fn of(view: &View) -> Self {
         let Some(snapshot) = view.snapshot.as_deref() else { return Self::default() };
+        // A table that could not be searched for may exist.
+        let unsearched = snapshot.detection.tables.error.is_some();
         let (systems, lease_seen) = (&snapshot.systems, !view.leases.rows.is_empty());
         Self {
-            tasks: !snapshot.task_sets.is_empty(),
-            leases: lease_seen || !systems.leases.is_empty() || !systems.redis.servers.is_empty(),
+            tasks: unsearched || !snapshot.task_sets.is_empty(),
+            leases: unsearched
+                || lease_seen
+                || !systems.leases.is_empty()
+                || !systems.redis.servers.is_empty(),
             lease_seen,
-            queue: !systems.counts.is_empty(),
+            queue: unsearched || !systems.counts.is_empty(),
             limits: !systems.limits.is_empty(),
             generators: !systems.generators.is_empty(),
-            ..Self::installations(&snapshot.adapters)
+            ..Self::installations(&snapshot.adapters, snapshot.detection.adapters.error.is_some())
         }
     }
 
     /// What the job systems of others bring.
-    pub fn installations(all: &[InstallationRows]) -> Self {
+    pub fn installations(all: &[InstallationRows], is_unsearched: bool) -> Self {
         fn is_read<T>(part: &PartRows<T>) -> bool {
             part.section.taken_at.is_some() || part.section.error.is_some()
         }
         let any = |is: fn(&InstallationRows) -> bool| all.iter().any(is);
         Self {
-            jobs: any(|rows| rows.installation.refused.is_some() || rows.jobs.values().any(is_read)),
+            jobs: is_unsearched
+                || any(|rows| rows.installation.refused.is_some() || rows.jobs.values().any(is_read)),
             schedules: any(|rows| is_read(&rows.schedules)),
             other_leases: any(|rows| is_read(&rows.leases)),
             job_queues: any(|rows| is_read(&rows.depth) || is_read(&rows.paused)),

@@ -97,6 +97,7 @@ impl CheckArgs {
             critical: self.critical.iter().cloned().collect(),
             only: self.only.clone(),
             not: self.not.clone(),
+            excluded: Vec::new(),
         }
     }
 

@@ -55,6 +55,8 @@ pub struct Config {
     pub tables: BTreeMap<&'static str, String>,
     /// `[thresholds]`, and the blockers of `[[expected]]`.
     pub thresholds: Thresholds,
+    /// `[check] exclude`: sections that `locktop check` does without if it cannot read them.
+    pub check_exclude: Vec<String>,
     /// `[history]`: how much of the past is kept.
     pub history: Limits,
     /// `[[lock_names]]`: names for advisory locks.
@@ -83,6 +85,7 @@ impl Default for Config {
             trusted_owners: Vec::new(),
             tables: BTreeMap::new(),
             thresholds: Thresholds::default(),
+            check_exclude: Vec::new(),
             history: Limits::default(),
             lock_names: Vec::new(),
             lock_name_queries: Vec::new(),

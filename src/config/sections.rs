@@ -17,7 +17,7 @@ use pg_connect::error::ConnInfoError;
 /// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
 
-const SECTIONS: [&str; 16] = [
+const SECTIONS: [&str; 17] = [
     "refresh",
     "server_load",
     "remember",
@@ -27,6 +27,7 @@ const SECTIONS: [&str; 16] = [
     "tables",
     "thresholds",
     "history",
+    "check",
     "lock_names",
     "lock_name_queries",
     "expected",
@@ -57,6 +58,7 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
             "targets" => targets(reader, value, &mut config),
             "tables" => tables(reader, value, &mut config),
             "thresholds" => thresholds(reader, value, &mut config.thresholds),
+            "check" => check(reader, value, &mut config),
             "history" => config.history = history::history(reader, value),
             "lock_names" => lock_names(reader, value, &mut config),
             "lock_name_queries" => lock_name_queries(reader, value, &mut config),
@@ -116,6 +118,21 @@ fn owners(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Vec<String>> 
         return None;
     };
     Some(items.iter().filter_map(|item| reader.string("trusted_owners", item, EXPECTED)).collect())
+}
+
+/// What `locktop check` leaves out.
+fn check(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
+    const EXPECTED: &str = "a list of sections, such as [\"rate_limits\", \"adapters River\"]";
+    let Some(table) = reader.table("check", value) else { return };
+    reader.only(table, " in [check]", &["exclude"]);
+    let Some(value) = get(table, "exclude") else { return };
+    match value.get_ref().as_array() {
+        Some(items) => {
+            let names = items.iter().filter_map(|item| reader.string("exclude", item, EXPECTED));
+            config.check_exclude = names.collect();
+        }
+        None => reader.expected("exclude", value, EXPECTED),
+    }
 }
 
 fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {

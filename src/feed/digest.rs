@@ -168,7 +168,7 @@ impl Digest {
         let adapters = self.past.adapters.look(&snapshot, &self.thresholds);
         self.name_jobs(&adapters, &snapshot);
         let before = &self.view;
-        let (graph, series) = if snapshot.locks.error.is_none() {
+        let (graph, series) = if snapshot.locks.is_known() {
             let graph = WaitGraph::build(Input {
                 locks: &snapshot.locks.last_rows(),
                 backends: &snapshot.backends.last_rows(),

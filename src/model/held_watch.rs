@@ -65,7 +65,7 @@ impl HeldWatch {
 
     /// The table for a snapshot. Without locks of this moment it stays as it was.
     pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldLocks> {
-        if snapshot.locks.error.is_none() {
+        if snapshot.locks.is_known() {
             self.update(snapshot);
         }
         Arc::clone(&self.since)
@@ -84,7 +84,7 @@ impl HeldWatch {
 
     fn update(&mut self, snapshot: &Snapshot) {
         let locks = &snapshot.locks.last_rows();
-        let fresh = snapshot.backends.error.is_none();
+        let fresh = snapshot.backends.is_known();
         let backends = if fresh { &snapshot.backends.last_rows()[..] } else { &[] };
         let scan = snapshot.taken_at - seconds(snapshot.poll_seconds);
         // Those who hold something are few, whatever number of locks they have.

@@ -123,7 +123,7 @@ impl WaitCounter {
     ) -> Arc<LockWaits> {
         let is_first = self.waits.since.is_none();
         let is_calm = graph.queues.is_empty() && self.going_on.is_empty();
-        if snapshot.locks.error.is_none() && (is_first || !is_calm) {
+        if snapshot.locks.is_known() && (is_first || !is_calm) {
             self.count(snapshot, graph, index, names);
         }
         Arc::clone(&self.waits)

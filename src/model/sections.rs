@@ -122,7 +122,9 @@ impl Snapshot {
         empty(&mut systems.contended, |name| is_excluded("lock_waits", Some(name)), at);
         let label = |rows: &InstallationRows| format!("adapters {}", rows.installation.label());
         // A job system without parts is one of which nothing is expected.
-        for rows in std::sync::Arc::make_mut(&mut snapshot.adapters).iter_mut().filter(|rows| is_named(&label(rows))) {
+        for rows in
+            std::sync::Arc::make_mut(&mut snapshot.adapters).iter_mut().filter(|rows| is_named(&label(rows)))
+        {
             let installation = super::adapter::Installation {
                 refused: None,
                 choices: Vec::new(),
@@ -175,11 +177,8 @@ fn parts(rows: &InstallationRows) -> Vec<SectionRead<'_>> {
     if let Some(reason) = &installation.refused {
         return vec![of(None, None, Some(Cow::Borrowed(&**reason)))];
     }
-    let part = |choice: &Choice| {
-        let (taken_at, error) = rows.state_of(choice);
-        of(Some(choice.part.as_str()), taken_at, error)
-    };
-    installation.choices.iter().map(part).collect()
+    let states = installation.choices.iter().map(|choice| (choice.part, rows.state_of(choice)));
+    states.map(|(part, (taken_at, error))| of(Some(part.as_str()), taken_at, error)).collect()
 }
 
 impl InstallationRows {
@@ -213,11 +212,15 @@ impl InstallationRows {
         if let Some(reason) = &self.installation.refused {
             return Observed::Unknown(reason.clone());
         }
-        let Some(choice) = self.installation.choice(part) else { return Observed::Absent };
-        match self.state_of(choice) {
-            (_, Some(reason)) => Observed::Unknown(reason.into()),
-            (None, None) => Observed::Unknown(NOT_YET.into()),
-            (Some(_), None) => Observed::Read(()),
+        let choice = self.installation.choice(part);
+        if let Some(reason) = choice.and_then(Choice::refusal) {
+            return Observed::Unknown(reason.clone());
+        }
+        match (self.read_of(part), choice) {
+            ((_, Some(reason)), _) => Observed::Unknown(reason.into()),
+            ((Some(_), None), _) => Observed::Read(()),
+            ((None, None), Some(_)) => Observed::Unknown(NOT_YET.into()),
+            ((None, None), None) => Observed::Absent,
         }
     }
 }

@@ -272,7 +272,7 @@ impl Snapshot {
     /// Whether the session with this process id and start is there, by this snapshot; none where that cannot be told: on a
     /// standby, which does not see the sessions of the primary, and where this role may not see when a session began.
     pub fn has_session(&self, pid: i32, start: Timestamp) -> Option<bool> {
-        if self.backends.error.is_some() || self.server()?.in_recovery {
+        if !self.backends.is_known() || self.server()?.in_recovery {
             return None;
         }
         match self.backend(pid) {

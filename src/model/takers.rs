@@ -46,9 +46,12 @@ impl Takers {
     /// Those of the schema that this table is in; none where it cannot be told that there are no others, or where one takes all types.
     pub fn of(snapshot: &Snapshot, index: &SnapshotIndex, table: &str, work: Work) -> Option<Self> {
         let tables: Vec<_> = tables(snapshot).collect();
-        let unread = tables.iter().any(|table| table.section.error.is_some());
-        if unread || tables.is_empty() || snapshot.backends.error.is_some() || snapshot.locks.error.is_some()
-        {
+        let unread = tables.iter().any(|table| !table.section.is_known());
+        // A worker that has announced nothing is only seen by what it works on.
+        let is_read = snapshot.task_sets.iter().all(|set| set.executions.is_known())
+            && snapshot.systems.items.iter().all(|table| table.section.is_known());
+        let is_seen = snapshot.backends.is_known() && snapshot.locks.is_known();
+        if unread || tables.is_empty() || !is_read || !is_seen {
             return None;
         }
         let all = || tables.iter().flat_map(|table| table.section.last_rows().iter());
@@ -62,7 +65,8 @@ impl Takers {
             Work::Tasks => worker.takes_tasks,
             Work::Items => worker.takes_items,
         };
-        let living = here.flat_map(|table| table.section.last_rows().iter()).filter(|it| said.contains(&it.pid));
+        let living =
+            here.flat_map(|table| table.section.last_rows().iter()).filter(|it| said.contains(&it.pid));
         let mut takers = Self { workers: 0, types: BTreeSet::new() };
         for worker in living.filter(works).filter(|worker| worker.lives(snapshot, index)) {
             takers.workers += 1;

@@ -15,7 +15,7 @@ pub const HEAD: &str = "taken_at,waiting,longest_wait,roots,worst_root,worst_roo
 /// The line of a look, without its end; none where it has no snapshot. What could not be read is empty.
 pub fn look(view: &View) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
-    let has_locks = snapshot.locks.error.is_none();
+    let has_locks = snapshot.locks.is_known();
     let graph = Some(&view.graph).filter(|_| has_locks);
     let worst = graph.and_then(|graph| graph.roots.first());
     let longest = graph.and_then(|graph| {
@@ -28,7 +28,7 @@ pub fn look(view: &View) -> Option<String> {
     let count =
         |severity: Severity| view.findings.iter().filter(|finding| finding.severity == severity).count();
     let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
-    let prepared = snapshot.prepared.error.is_none().then(|| snapshot.prepared.last_rows().len().to_string());
+    let prepared = snapshot.prepared.is_known().then(|| snapshot.prepared.last_rows().len().to_string());
     let mut line = snapshot.taken_at.to_rfc3339_opts(chrono::SecondsFormat::Millis, false);
     let seconds =
         longest.map(|since| format!("{:.1}", (snapshot.taken_at - since).as_seconds_f64().max(0.0)));

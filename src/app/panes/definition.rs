@@ -9,6 +9,7 @@ use crate::app::line::Line;
 use crate::app::screens::Has;
 use crate::model::Timestamp;
 use crate::model::adapter::Parts;
+use crate::model::snapshot::{Section, Snapshot};
 
 /// A pane, whatever its rows are.
 pub struct Definition {
@@ -31,6 +32,8 @@ pub struct Definition {
     pub is_there: fn(Has) -> bool,
     /// Said where it is not; none: it was only not read yet.
     pub absent: Option<&'static str>,
+    /// The search of the catalog that finds the tables of its rows.
+    pub search: Option<fn(&Snapshot) -> &Section<()>>,
     /// Said where it has no rows.
     pub empty: &'static str,
     /// What its title says beside its name.
@@ -108,6 +111,7 @@ impl Definition {
             parts: Parts::NONE,
             is_there: |_| true,
             absent: None,
+            search: None,
             empty: "nothing",
             facts: |_, _| Vec::new(),
             read: locks_read,

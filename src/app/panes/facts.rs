@@ -3,6 +3,7 @@
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::Timestamp;
+use crate::model::snapshot::Section;
 use crate::model::systems::TableRows;
 
 /// A piece of a title line.
@@ -19,6 +20,12 @@ pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fa
         .age(taken)
         .map_or_else(|| "never read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
     (format!("{age}: {}", crate::text::one_line_prefix(error, 500)), Tone::Past)
+}
+
+/// That the catalog could not be searched for tables: there may be more than these.
+pub(super) fn unsearched(context: &Context<'_>, search: &Section<()>) -> Option<Fact> {
+    let (text, tone) = stale(context, search.taken_at, search.error.as_deref()?);
+    Some((format!("search for tables {text}"), tone))
 }
 
 /// How old the rows of each table are that could not be read.

@@ -81,6 +81,7 @@ pub(super) static PANE: Definition = Definition {
         rows.sort_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
     },
     is_there: |has| has.generators,
+    search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no id generators",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.generators), error: None },

@@ -99,6 +99,7 @@ const ALL: &str = "(all)";
 
 pub(super) static PANE: Definition = Definition {
     is_there: |has| has.job_queues,
+    search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no jobs in any queue",
     parts: Parts::of(&[Part::Depth, Part::Paused, Part::Due, Part::Running, Part::Workers]),
     facts: |context, _| facts(context),

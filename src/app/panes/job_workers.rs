@@ -112,6 +112,7 @@ static COLUMNS: Columns<Workers> = Columns {
 
 pub(super) static PANE: Definition = Definition {
     is_there: |has| has.workers,
+    search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no worker is listed",
     parts: Parts::of(&[Part::Workers, Part::Running]),
     facts: |context, _| facts(context),

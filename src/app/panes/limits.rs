@@ -92,6 +92,7 @@ static COLUMNS: Columns<Limits> = Columns {
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| rows.sort_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
     is_there: |has| has.limits,
+    search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no open windows",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.limits), error: None },

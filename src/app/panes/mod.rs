@@ -38,6 +38,7 @@ use super::context::Context;
 pub use cell::{Cell, Value};
 pub use column::{Column, Columns, Heading, Rows, Table};
 pub use definition::{Basis, Definition, Read, Total, Wanted};
+use facts::unsearched;
 pub use facts::{Fact, stale};
 pub use fit::fitted;
 pub use row::{Owner, Row, RowId};
@@ -138,6 +139,9 @@ impl Pane {
     pub fn facts(self, context: &Context<'_>, total: Total) -> Vec<Fact> {
         let mut facts = (self.definition().facts)(context, total);
         let read = (self.definition().read)(context);
+        facts.extend(
+            self.definition().search.and_then(|search| unsearched(context, search(context.snapshot))),
+        );
         facts.extend(read.error.map(|error| stale(context, read.at, error)));
         facts
     }

@@ -89,6 +89,7 @@ static COLUMNS: Columns<Leases> = Columns {
 
 pub(super) static PANE: Definition = Definition {
     is_there: |has| has.other_leases,
+    search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no leases",
     parts: Parts::of(&[Part::Leases]),
     facts: |context, _| facts(context),

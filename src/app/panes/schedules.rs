@@ -85,6 +85,7 @@ static COLUMNS: Columns<Schedules> = Columns {
 
 pub(super) static PANE: Definition = Definition {
     is_there: |has| has.schedules,
+    search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no schedules",
     parts: Parts::of(&[Part::Schedules]),
     facts: |context, _| facts(context),

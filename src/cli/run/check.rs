@@ -51,6 +51,10 @@ fn print(report: &Report, arguments: &CheckArgs) -> Result<u8, Failure> {
     Ok(report.status().code())
 }
 
+fn limits_of(settings: &Settings, arguments: &CheckArgs) -> crate::wire::check::Limits {
+    crate::wire::check::Limits { excluded: settings.config.check_exclude.clone(), ..arguments.limits() }
+}
+
 async fn take(settings: &Settings, arguments: &CheckArgs) -> Result<Report, Trouble> {
     let info =
         settings.conninfo.as_ref().ok_or_else(|| Trouble::Other("no server to connect to".to_owned()))?;
@@ -58,7 +62,9 @@ async fn take(settings: &Settings, arguments: &CheckArgs) -> Result<Report, Trou
     let with = (limits, settings.thresholds.clone(), look::lock_names(settings).without_statements());
     let looked = looks(info, with, look::redis(settings), (arguments.looks, arguments.every));
     match Box::pin(looked).await {
-        Ok((views, connect)) => Ok(Report::of(&views, connect, arguments.every, &arguments.limits())),
+        Ok((views, connect)) => {
+            Ok(Report::of(&views, connect, arguments.every, &limits_of(settings, arguments)))
+        }
         Err(OnceError::Open(OpenError::Connect(error))) => Err(Trouble::Down(error.to_string())),
         Err(error) => Err(Trouble::Other(error.to_string())),
     }

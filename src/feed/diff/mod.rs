@@ -61,7 +61,7 @@ impl<'a> Change<'a> {
 
     /// Whether the locks are of this moment.
     fn has_locks(&self) -> bool {
-        self.after.snapshot.locks.error.is_none()
+        self.after.snapshot.locks.is_known()
     }
 
     /// The backend with this process id.
@@ -72,7 +72,7 @@ impl<'a> Change<'a> {
     /// Whether a session that was there is not any more, as far as that can be told.
     fn is_gone(&self, id: BackendId) -> bool {
         let is_another = |start: Timestamp| id.backend_start.is_some_and(|before| before != start);
-        self.after.snapshot.backends.error.is_none()
+        self.after.snapshot.backends.is_known()
             && self.backend(id.pid).is_none_or(|backend| backend.backend_start.is_some_and(is_another))
     }
 

@@ -78,7 +78,8 @@ impl Tasks {
         let is_new = !Arc::ptr_eq(&old.executions.last_rows(), &new.executions.last_rows());
         if is_new && new.knows_running() {
             let there: FxHashSet<i64> = new.executions.last_rows().iter().map(|row| row.id).collect();
-            let gone = old.executions.last_rows().iter().filter(|row| row.is_running() && !there.contains(&row.id));
+            let gone =
+                old.executions.last_rows().iter().filter(|row| row.is_running() && !there.contains(&row.id));
             let room = MOST.saturating_sub(self.without_end.len());
             self.without_end.extend(gone.take(room).map(|row| WithoutEnd {
                 tables: tables(new),
@@ -90,7 +91,8 @@ impl Tasks {
         if self.without_end.iter_mut().filter(of_these).map(|gone| gone.looks += 1).count() == 0 {
             return;
         }
-        let rows: FxHashMap<i64, &Execution> = new.executions.last_rows().iter().map(|row| (row.id, row)).collect();
+        let rows: FxHashMap<i64, &Execution> =
+            new.executions.last_rows().iter().map(|row| (row.id, row)).collect();
         self.without_end.retain(|gone| {
             if gone.tables != tables(new) {
                 return true;

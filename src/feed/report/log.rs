@@ -122,7 +122,7 @@ impl Known {
         let start = entry.session_start.filter(|_| !entry.user.is_empty())?;
         let there = (start + TimeDelta::seconds(1))..=entry.at;
         let look = |(_, snapshot): &(&View, &Snapshot)| {
-            snapshot.backends.error.is_none() && there.contains(&snapshot.taken_at)
+            snapshot.backends.is_known() && there.contains(&snapshot.taken_at)
         };
         let (view, snapshot) = self.snapshots().find(look)?;
         let time = |at: Timestamp| at.format("%Y-%m-%d %H:%M:%S UTC").to_string();

@@ -119,7 +119,7 @@ impl Counter {
     /// What a look adds; none where its locks could not be read.
     pub fn look(&mut self, view: SnapshotView<'_>, deadlocks: &Deadlocks) -> Option<Tick> {
         let snapshot = view.snapshot;
-        if snapshot.locks.error.is_some() {
+        if !snapshot.locks.is_known() {
             return None;
         }
         self.looks += 1;

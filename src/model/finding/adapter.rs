@@ -6,6 +6,7 @@ use super::adapter_leader::leaderless;
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState, State, TermState};
+use crate::model::observed::Observed;
 use crate::model::{Text, adapter};
 use crate::text;
 
@@ -73,7 +74,7 @@ fn unserved<'a>(
     let worst = unserved.iter().filter(|row| age(row).is_some_and(|age| age > overdue));
     let worst = worst.min_by_key(|row| row.oldest_at)?;
     let oldest = text::duration(age(worst).unwrap_or_default());
-    let listed = rows.workers.section.last_rows().len();
+    let Observed::Read(listed) = rows.workers.section.observed().map(<[_]>::len) else { return None };
     let who = match listed {
         0 => "no worker is listed".to_owned(),
         1 => "its worker is gone".to_owned(),
@@ -122,7 +123,10 @@ fn endless(look: &CheckInput<'_>) -> Vec<Finding> {
     let held = look.adapters.leases.iter().filter(|row| row.state == TermState::Held && row.left.is_none());
     let found = held.filter_map(|row| {
         let (place, at) = row.place;
-        let lease = look.snapshot.adapters.get(place)?.leases.section.last_rows().get(at)?;
+        let Observed::Read(leases) = look.snapshot.adapters.get(place)?.leases.section.observed() else {
+            return None;
+        };
+        let lease = leases.get(at)?;
         let since = lease.acquired_at.filter(|at| look.age(*at) >= look.thresholds.task_timeout)?;
         let short = |words: &str| text::fit(&text::one_line_prefix(words, 80), 40).into_owned();
         let (source, id) = (short(&row.source), short(&lease.id));

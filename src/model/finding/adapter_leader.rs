@@ -6,10 +6,7 @@ use crate::text;
 
 /// `nobody leads: its lease was over 5m ago`, where who leads has a lease.
 pub(super) fn leaderless(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
-    if !rows.installation.adapter.evidence.leads_by_lease
-        || rows.leases.section.taken_at.is_none()
-        || rows.leases.section.error.is_some()
-    {
+    if !rows.installation.adapter.evidence.leads_by_lease || !rows.leases.section.is_known() {
         return None;
     }
     let mut leases = look.adapters.leases.iter().filter(|row| row.place.0 == place);

@@ -10,6 +10,9 @@ const RESERVED: u32 = 3;
 /// A warning from the threshold on; critical when only the reserved connections are left.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let Some(server) = look.snapshot.server() else { return Vec::new() };
+    if !look.snapshot.backends.is_known() {
+        return Vec::new();
+    }
     let (used, max) = (server.connections, server.max_connections);
     if max == 0 || f64::from(used) < f64::from(max) * look.thresholds.connections {
         return Vec::new();

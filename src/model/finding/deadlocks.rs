@@ -113,7 +113,7 @@ impl Deadlocks {
         self.cycles.retain(|seen| recent(seen.at));
         self.broken.retain(|broken| recent(broken.at));
         self.count(snapshot, graph);
-        if snapshot.locks.error.is_some() {
+        if !snapshot.locks.is_known() {
             return;
         }
         if graph.cycles.is_empty() {
@@ -135,7 +135,7 @@ impl Deadlocks {
 
     fn count(&mut self, snapshot: &Snapshot, graph: &WaitGraph) {
         let Some(server) = snapshot.server() else { return };
-        if snapshot.server.error.is_some() || server.deadlocks_of.is_empty() {
+        if !snapshot.server.is_known() || server.deadlocks_of.is_empty() {
             return;
         }
         let now = Counted {

@@ -3,6 +3,7 @@
 
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
+use crate::model::observed::Observed;
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -20,11 +21,11 @@ fn others(count: usize) -> String {
 fn prepared(look: &CheckInput<'_>) -> Option<Finding> {
     let limit = look.thresholds.idle_in_transaction;
     let blocks = look.graph.roots.iter().any(|root| matches!(root.party, Party::Prepared(_)));
-    if blocks || look.snapshot.prepared.error.is_some() {
+    let Observed::Read(rows) = look.snapshot.prepared.observed() else { return None };
+    if blocks {
         return None;
     }
-    let rows = look.snapshot.prepared.last_rows().iter();
-    let old: Vec<_> = rows.filter(|row| look.is_older(row.prepared, limit)).collect();
+    let old: Vec<_> = rows.iter().filter(|row| look.is_older(row.prepared, limit)).collect();
     let oldest = old.iter().min_by_key(|row| row.prepared)?;
     let age = look.age_text(oldest.prepared);
     let gid = text::one_line(&oldest.gid);
@@ -38,12 +39,10 @@ fn prepared(look: &CheckInput<'_>) -> Option<Finding> {
 
 fn idle(look: &CheckInput<'_>) -> Option<Finding> {
     let limit = look.thresholds.idle_in_transaction;
-    if look.snapshot.backends.error.is_some() {
-        return None;
-    }
+    let Observed::Read(rows) = look.snapshot.backends.observed() else { return None };
     let blocks = |pid: i32| look.graph.roots.iter().any(|root| root.party == Party::Backend(pid));
-    let rows = look.snapshot.backends.last_rows().iter();
-    let idle = rows.filter(|row| row.state.is_some_and(crate::model::backend::State::is_idle_in_transaction));
+    let idle =
+        rows.iter().filter(|row| row.state.is_some_and(crate::model::backend::State::is_idle_in_transaction));
     let old: Vec<_> =
         idle.filter(|row| look.is_older(row.state_change, limit) && !blocks(row.group())).collect();
     let oldest = old.iter().min_by_key(|row| row.state_change)?;

@@ -9,6 +9,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::namespace;
+use crate::model::observed::Observed;
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::wait_graph::Party;
 
@@ -18,19 +19,18 @@ const CHECK: &str = "idle_session_lock";
 /// before it became idle, so its idle time is a lower bound. Workers that elect a leader do this for days: it is
 /// worth knowing, no more. A backend that blocks somebody is a root, and not told twice.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
-    let snapshot = look.snapshot;
     // State and locks must be of one moment.
-    if snapshot.backends.error.is_some() || snapshot.locks.error.is_some() {
+    let (Observed::Read(backends), Observed::Read(locks)) =
+        (look.snapshot.backends.observed(), look.snapshot.locks.observed())
+    else {
         return Vec::new();
-    }
-    let mut idle = idle(look);
+    };
+    let mut idle = idle(look, backends);
     if idle.is_empty() {
         return Vec::new();
     }
     let told: FxHashSet<LockTag> = look.tasks.rows.iter().filter_map(task_lock).collect();
-    for lock in
-        snapshot.locks.last_rows().iter().filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory)
-    {
+    for lock in locks.iter().filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory) {
         if told.contains(&lock.tag) || is_name(&lock.tag) {
             continue;
         }
@@ -79,13 +79,13 @@ impl Holder<'_> {
 }
 
 /// Sessions that are idle beyond the threshold and no roots.
-fn idle<'a>(look: &CheckInput<'a>) -> FxHashMap<i32, Holder<'a>> {
+fn idle<'a>(look: &CheckInput<'a>, backends: &'a [Backend]) -> FxHashMap<i32, Holder<'a>> {
     let holder = |backend: &'a Backend| {
         let since = backend.state_change.filter(|_| backend.state == Some(State::Idle))?;
         let long = look.age(since) >= look.thresholds.idle_lock;
         long.then_some((backend.pid, Holder { backend, since, first: None, locks: 0 }))
     };
-    let mut idle: FxHashMap<_, _> = look.snapshot.backends.last_rows().iter().filter_map(holder).collect();
+    let mut idle: FxHashMap<_, _> = backends.iter().filter_map(holder).collect();
     for root in &look.graph.roots {
         if let Party::Backend(pid) = root.party {
             idle.remove(&pid);

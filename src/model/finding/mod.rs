@@ -171,7 +171,7 @@ const CHECKS: &[(Check, bool)] = &[
 /// All findings, worst first: by severity, then by how many wait behind it, then the longest. Locks that are not of
 /// this moment are none to speak of: that they are old is a finding of its own.
 pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
-    let has_locks = look.snapshot.locks.error.is_none();
+    let has_locks = look.snapshot.locks.is_known();
     let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
     let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(look)).collect();
     convoy::before_active_roots(&mut findings, look);

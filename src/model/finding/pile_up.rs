@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::backend::{Backend, State};
+use crate::model::observed::Observed;
 use crate::text::count;
 
 /// Waits for an `LWLock`, for input and output, and for a synchronous standby: `pg_locks` shows none of them.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let Observed::Read(backends) = look.snapshot.backends.observed() else { return Vec::new() };
     let mut waits: BTreeMap<(&str, &str), u32> = BTreeMap::new();
-    for event in look.snapshot.backends.last_rows().iter().filter_map(event) {
+    for event in backends.iter().filter_map(event) {
         *waits.entry(event).or_default() += 1;
     }
     waits.retain(|_, number| *number >= look.thresholds.pile_up.max(1));

@@ -14,7 +14,9 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
             continue;
         }
         let is_same = |group: &&mut Vec<SectionRead<'_>>| {
-            group.first().is_some_and(|first| first.of.is_some() && (&first.of, &first.error) == (&read.of, &read.error))
+            group.first().is_some_and(|first| {
+                first.of.is_some() && (&first.of, &first.error) == (&read.of, &read.error)
+            })
         };
         match groups.iter_mut().find(is_same) {
             Some(group) => group.push(read),

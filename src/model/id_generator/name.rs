@@ -10,7 +10,8 @@ use crate::model::systems::TableRows;
 pub fn name_of(tables: &[TableRows<IdGenerator>], number: i64) -> Option<LockName> {
     let own = namespace::id_in(namespace::GENERATORS, number);
     let id = own.unwrap_or(number);
-    let mut owners = tables.iter().filter(|table| table.section.last_rows().iter().any(|row| row.worker == id));
+    let mut owners =
+        tables.iter().filter(|table| table.section.last_rows().iter().any(|row| row.worker == id));
     let table = owners.next()?;
     let origin = match own {
         Some(id) => format!("the key of id generator {id} in {}", table.source.name),

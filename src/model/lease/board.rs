@@ -109,8 +109,9 @@ impl Board {
     pub fn of(snapshot: &Snapshot) -> Self {
         let waiting = waiting(snapshot);
         let tables = snapshot.systems.leases.iter();
-        let rows = tables
-            .flat_map(|table| table.section.last_rows().iter().map(|lease| row(snapshot, table, lease, &waiting)));
+        let rows = tables.flat_map(|table| {
+            table.section.last_rows().iter().map(|lease| row(snapshot, table, lease, &waiting))
+        });
         Self::with(rows.chain(in_redis::rows(&snapshot.systems.redis, snapshot.taken_at)).collect())
     }
 
@@ -165,7 +166,7 @@ fn alive(snapshot: &Snapshot, lease: &Lease) -> Option<bool> {
 /// How many wait for a row, by table and place: all but the first wait for its tuple lock, and the first holds it.
 fn waiting(snapshot: &Snapshot) -> FxHashMap<(u32, RowPosition), u32> {
     let mut waiting = FxHashMap::default();
-    if snapshot.systems.leases.is_empty() || snapshot.locks.error.is_some() {
+    if snapshot.systems.leases.is_empty() || !snapshot.locks.is_known() {
         return waiting;
     }
     let datid = snapshot.server().map(|server| server.datid);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockType};
-use crate::model::snapshot::{Section, Snapshot};
+use crate::model::snapshot::Snapshot;
 use crate::sample::{self, Builder, at};
 
 fn lease(end: Option<f64>) -> Lease {

@@ -70,7 +70,7 @@ impl<'a> PlanIndex<'a> {
 
     /// Whether all locks that are held now are shown.
     pub(super) fn knows_locks(&self) -> bool {
-        self.snapshot.locks.error.is_none() && self.snapshot.locks_omitted == 0
+        self.snapshot.locks.is_known() && self.snapshot.locks_omitted == 0
     }
 
     /// Whether a session, or one of its parallel workers, holds a lock in this mode, as far as that is known.

@@ -20,7 +20,8 @@ pub struct LimitRow<'a> {
 /// All of them, in the order of the tables.
 pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
     let tables = snapshot.systems.limits.iter().enumerate();
-    let places = tables.flat_map(|(table, rows)| (0..rows.section.last_rows().len()).map(move |at| (table, at)));
+    let places =
+        tables.flat_map(|(table, rows)| (0..rows.section.last_rows().len()).map(move |at| (table, at)));
     places.filter_map(|(table, at)| row(snapshot, table, at))
 }
 

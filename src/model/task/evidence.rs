@@ -98,8 +98,7 @@ pub(super) struct Keys<'a> {
 
 impl Keys<'_> {
     pub(super) fn of(&mut self, execution: &Execution) -> KeySeen {
-        let key =
-            self.set.key(execution).filter(|_| self.held.is_known && self.set.executions.error.is_none());
+        let key = self.set.key(execution).filter(|_| self.held.is_known && self.set.executions.is_known());
         match key {
             None => KeySeen::of(KeyState::Unseen),
             Some(key) => match self.held.holders.get(&key.number()).copied() {

@@ -67,7 +67,7 @@ impl BoardBuilder<'_> {
     fn leaked(&mut self) -> Leaked {
         let sets = &self.snapshot.task_sets;
         let own = || sets.iter().filter(|set| set.tables.own_keys);
-        let readable = self.held.is_known && self.snapshot.backends.error.is_none();
+        let readable = self.held.is_known && self.snapshot.backends.is_known();
         if self.standby() || !readable || own().next().is_none() || !own().all(TaskSet::knows_running) {
             return Leaked::default();
         }
@@ -101,7 +101,9 @@ impl BoardBuilder<'_> {
         let snapshot = self.snapshot;
         let Some(set) = snapshot.task_sets.get(place) else { return };
         let mut running: FxHashMap<i64, Vec<usize>> = FxHashMap::default();
-        for (at, execution) in set.executions.last_rows().iter().enumerate().filter(|(_, row)| row.is_running()) {
+        for (at, execution) in
+            set.executions.last_rows().iter().enumerate().filter(|(_, row)| row.is_running())
+        {
             running.entry(execution.task_id).or_default().push(at);
         }
         for executions in running.values_mut() {

@@ -184,7 +184,7 @@ impl TaskSet {
 
     /// Whether the executions are of this poll, and all that run are among them.
     pub fn knows_running(&self) -> bool {
-        self.executions.error.is_none() && self.executions.taken_at.is_some() && !self.running_cut
+        self.executions.is_known() && !self.running_cut
     }
 
     /// The key of an execution: as the config says, else the one that is stored, else that of its task where something locks it.

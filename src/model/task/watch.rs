@@ -58,7 +58,7 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
         let datid = snapshot.server().map_or(0, |server| server.datid);
-        let is_known = snapshot.locks.error.is_none() && snapshot.locks.taken_at.is_some();
+        let is_known = snapshot.locks.is_known();
         let held = snapshot.locks.last_rows().iter().filter(|lock| {
             lock.granted && lock.tag.locktype() == LockType::Advisory && lock.tag.database() == Some(datid)
         });

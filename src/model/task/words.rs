@@ -68,9 +68,9 @@ fn proved(proof: Option<Proof>) -> &'static str {
 
 /// Why nothing is seen of the key.
 fn unseen(row: &TaskRow, snapshot: &Snapshot) -> &'static str {
-    if snapshot.locks.error.is_some() {
+    if !snapshot.locks.is_known() {
         "the locks could not be read"
-    } else if row.set(snapshot).is_none_or(|set| set.executions.error.is_some()) {
+    } else if row.set(snapshot).is_none_or(|set| !set.executions.is_known()) {
         "the log could not be read"
     } else {
         "its row stores no key ([tables] task_key in the config says what is locked)"

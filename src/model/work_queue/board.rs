@@ -219,7 +219,7 @@ impl BoardBuilder<'_> {
         let (state, pid) = match item.status.as_deref() {
             Some("processing") if table.section.error.is_some() => (ItemState::Unknown, None),
             Some("processing") if own => self.by_session(item),
-            Some("processing") => match key.filter(|_| self.snapshot.locks.error.is_none()) {
+            Some("processing") => match key.filter(|_| self.snapshot.locks.is_known()) {
                 Some(key) => self.by_key(&table.source, item, key),
                 None => (ItemState::Unknown, None),
             },

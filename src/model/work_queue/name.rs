@@ -12,7 +12,11 @@ pub fn name_of(tables: &[TableRows<Item>], number: i64) -> Option<LockName> {
     let id = own.unwrap_or(number);
     let mut owners = tables.iter().filter(|table| {
         let fits = table.source.own_keys == own.is_some();
-        fits && table.section.last_rows().iter().any(|item| item.id == id && (own.is_some() || item.is_processing()))
+        fits && table
+            .section
+            .last_rows()
+            .iter()
+            .any(|item| item.id == id && (own.is_some() || item.is_processing()))
     });
     let table = owners.next()?;
     let origin = match own {

@@ -12,7 +12,7 @@ use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::LockMode;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
-use crate::model::snapshot::{Section, Snapshot};
+use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::timeline::Step;
 use crate::model::wait_graph::Answer;

@@ -115,7 +115,8 @@ impl Report {
     /// answer took, `apart` how far the looks are apart.
     pub fn of(views: &[impl AsRef<View>], connect: Duration, apart: Duration, limits: &Limits) -> Self {
         let mut checks = vec![limits.judge(CONNECT, "s", (None, None), known(connect.as_secs_f64()))];
-        let snapshots: Vec<_> = views.iter().filter_map(|view| excluding(view.as_ref(), &limits.excluded)).collect();
+        let snapshots: Vec<_> =
+            views.iter().filter_map(|view| excluding(view.as_ref(), &limits.excluded)).collect();
         for measure in &MEASURES {
             let judged = snapshots.iter().map(|(view, snapshot)| {
                 let value = (measure.read)(view, snapshot);
@@ -190,7 +191,8 @@ fn unread(snapshot: &Snapshot) -> Observed<Measured> {
     let reason = crate::text::one_line(reason);
     Observed::Unknown(match &*labels {
         [only] => format!("cannot read {only}: {reason}").into(),
-        all => format!("cannot read {} sections: {}; {}: {reason}", all.len(), all.join(", "), first.label()).into(),
+        all => format!("cannot read {} sections: {}; {}: {reason}", all.len(), all.join(", "), first.label())
+            .into(),
     })
 }
 

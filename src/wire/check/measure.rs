@@ -95,9 +95,11 @@ pub const MEASURES: [Measure; 23] = [
     measure("jobs_unserved", "", (Some(0.0), None), jobs_unserved),
     measure("leases_expired", "", (Some(0.0), None), leases),
     measure("queue_oldest", "s", (Some(600.0), None), |view, snapshot| {
-        queue(snapshot).and_then(|()| match (view.queue.depth.oldest_pending_at, view.queue.depth.pending.count) {
-            (None, 0) => plain(0.0),
-            (oldest, _) => known(age(snapshot, oldest), "the table has no time of its pending items"),
+        queue(snapshot).and_then(|()| {
+            match (view.queue.depth.oldest_pending_at, view.queue.depth.pending.count) {
+                (None, 0) => plain(0.0),
+                (oldest, _) => known(age(snapshot, oldest), "the table has no time of its pending items"),
+            }
         })
     }),
     measure("queue_pending", "", (None, None), |view, snapshot| {
@@ -171,7 +173,8 @@ fn locks(snapshot: &Snapshot) -> Observed<&[Lock]> {
 fn sessions(snapshot: &Snapshot) -> Observed<&[Backend]> {
     match snapshot.server() {
         Some(server) if !server.sees_all => Observed::Unknown(
-            format!("{} does not see the sessions of other roles: GRANT pg_read_all_stats", server.user).into(),
+            format!("{} does not see the sessions of other roles: GRANT pg_read_all_stats", server.user)
+                .into(),
         ),
         _ => section(&snapshot.backends, "pg_stat_activity"),
     }
@@ -216,14 +219,12 @@ fn longest_wait(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
 }
 
 /// A count over all job systems of others whose parts `parts` are there; why it may be more than that.
-fn of_systems(
-    snapshot: &Snapshot,
-    parts: &[Part],
-    counted: impl FnOnce() -> Measured,
-) -> Observed<Measured> {
-    let search = || section(&snapshot.detection.adapters, "the catalog to find job systems").reason().cloned();
+fn of_systems(snapshot: &Snapshot, parts: &[Part], counted: impl FnOnce() -> Measured) -> Observed<Measured> {
+    let search =
+        || section(&snapshot.detection.adapters, "the catalog to find job systems").reason().cloned();
     snapshot.installations().and_then(|all| {
-        let states = || all.iter().flat_map(|rows| parts.iter().map(move |part| (rows, part, rows.observed(*part))));
+        let states =
+            || all.iter().flat_map(|rows| parts.iter().map(move |part| (rows, part, rows.observed(*part))));
         if states().all(|(_, _, state)| state == Observed::Absent) {
             return search().map_or(Observed::Absent, Observed::Unknown);
         }
@@ -259,7 +260,7 @@ fn types_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
 
 /// Job systems with jobs that are due and no worker that is alive.
 fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
-    of_systems(snapshot, &[Part::Workers], || of_check(view, "adapter_queue"))
+    of_systems(snapshot, &[Part::Workers, Part::Due, Part::Depth], || of_check(view, "adapter_queue"))
 }
 
 /// The greatest of all roots but those that the config expects, and what the worst finding of one says.
@@ -288,7 +289,9 @@ fn idle_root(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
 
 fn deadlocks(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
     section(&snapshot.server, "the state of the server").and_then(|rows| match rows.first() {
-        Some(server) if !server.deadlocks_of.is_empty() => Observed::Read(counted(server.deadlocks)),
+        Some(server) if server.deadlocks > 0 || !server.deadlocks_of.is_empty() => {
+            Observed::Read(counted(server.deadlocks))
+        }
         _ => Observed::Unknown("the databases of the server are not known yet".into()),
     })
 }
@@ -311,7 +314,9 @@ fn forgotten(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
         let oldest = times.max_by(|one, other| one.1.total_cmp(&other.1));
         oldest.map_or_else(
             || measured(0.0, ""),
-            |(row, seconds)| measured(seconds, format!("{} {}", row.pid, row.user.as_deref().unwrap_or("(no role)"))),
+            |(row, seconds)| {
+                measured(seconds, format!("{} {}", row.pid, row.user.as_deref().unwrap_or("(no role)")))
+            },
         )
     })
 }
@@ -329,8 +334,9 @@ fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Observed<Mea
             let rows = || view.tasks.rows.iter().filter(|row| states.contains(&row.state));
             let number = rows().count();
             // The one that has been so for the longest time: it has run, or been due, since then.
-            let since =
-                |row: &TaskRow| row.age(snapshot).or_else(|| Some(-row.due_in(snapshot)?)).unwrap_or(f64::MIN);
+            let since = |row: &TaskRow| {
+                row.age(snapshot).or_else(|| Some(-row.due_in(snapshot)?)).unwrap_or(f64::MIN)
+            };
             let first = rows().max_by(|a, b| since(a).total_cmp(&since(b)));
             let first = first.map_or_else(String::new, |row| row.name(snapshot).to_string());
             let about = if number > 1 { format!("{first} and {} more", number - 1) } else { first };
@@ -348,7 +354,8 @@ fn tasks_orphan(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
         let first = view.tasks.rows.iter().find(is_undecided);
         let reason = first.map(|row| {
             let name = row.name(snapshot);
-            let when = row.orphan_in.map(|seconds| format!("; decided in {}", crate::text::duration(seconds)));
+            let when =
+                row.orphan_in.map(|seconds| format!("; decided in {}", crate::text::duration(seconds)));
             format!("{name}: not known whether its worker is alive{}", when.unwrap_or_default()).into()
         });
         unless_unread(orphans, reason)
@@ -371,7 +378,9 @@ fn leases(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
 /// Whether the queue is known: all of its tables, as its numbers are those of all of them.
 fn queue(snapshot: &Snapshot) -> Observed<()> {
     let counts = &snapshot.systems.counts;
-    snapshot.tables(counts).and_then(|_| unread(snapshot, counts).map_or(Observed::Read(()), Observed::Unknown))
+    snapshot
+        .tables(counts)
+        .and_then(|_| unread(snapshot, counts).map_or(Observed::Read(()), Observed::Unknown))
 }
 
 fn id_ahead(_: &View, snapshot: &Snapshot) -> Observed<Measured> {

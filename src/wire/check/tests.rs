@@ -59,7 +59,7 @@ fn what_could_not_be_read_is_not_known_and_what_is_not_there_is_left_out() {
     let report = report(&[stale(&view)], &limits(&[], &[]));
     let judged = of(&report, "longest_wait");
     assert_eq!((judged.status, judged.value), (Status::Unknown, None));
-    assert!(judged.about.contains("pg_locks cannot be read: it is locked"), "{judged:?}");
+    assert!(judged.about.contains("cannot read pg_locks: it is locked"), "{judged:?}");
     assert!(report.status() != Status::Ok);
     let no_redis = Arc::new(view);
     let report = |limits: &Limits| self::report(std::slice::from_ref(&no_redis), limits);
@@ -86,7 +86,10 @@ fn nothing_in_a_table_that_may_not_be_read_is_not_known() {
     for name in ["tasks_orphan", "tasks_overdue", "tasks_slow", "tasks_failed", "leases_expired"] {
         let judged = of(&report, name);
         assert_eq!((judged.status, judged.value), (Status::Unknown, None), "{judged:?}");
-        assert!(judged.about.contains("cannot be read: permission denied"), "{judged:?}");
+        assert!(
+            judged.about.starts_with("cannot read ") && judged.about.ends_with(": permission denied"),
+            "{judged:?}"
+        );
     }
 }
 
@@ -259,4 +262,73 @@ fn of_several_tasks_the_one_that_is_so_for_longest_is_named() {
     let report = report(&[view], &limits(&[], &[]));
     let about = &of(&report, "tasks_overdue").about;
     assert_eq!(about, "billing close and 1 more");
+}
+
+/// A job system that exists and is not read, and a search that failed: neither is "no jobs".
+#[test]
+fn a_job_system_that_is_not_read_is_not_known() {
+    use crate::model::adapter::{Installation, InstallationRows, sample as installations};
+    use crate::model::snapshot::Section;
+    let snapshot = || crate::sample::Builder::default().snapshot();
+    let of_snapshot = |snapshot| report(&[Arc::new(crate::sample::view(snapshot, 1))], &Limits::default());
+    let now = snapshot().taken_at;
+    // Of an owner that is not trusted.
+    let read = installations::beating(now);
+    let refused =
+        Installation { refused: Some("it belongs to mallory".into()), ..(*read.installation).clone() };
+    let mut denied = snapshot();
+    denied.adapters = Arc::new(vec![InstallationRows::new(Arc::new(refused))]);
+    let found = of_snapshot(denied.clone());
+    for name in ["jobs_lost", "jobs_unserved", "unread"] {
+        let judged = of(&found, name);
+        assert_eq!((judged.status, judged.value), (Status::Unknown, None), "{judged:?}");
+        assert!(judged.about.contains("it belongs to mallory"), "{judged:?}");
+    }
+    assert_eq!(found.status(), Status::Unknown);
+    // The config may do without it.
+    let label = denied.unread()[0].label();
+    let limits = Limits { excluded: vec![label], ..Limits::default() };
+    let view = || Arc::new(crate::sample::view(denied.clone(), 1));
+    assert_eq!(report(&[view()], &limits).status(), Status::Ok);
+    let all = Limits { excluded: vec!["adapters".to_owned()], ..Limits::default() };
+    assert_eq!(report(&[view()], &all).status(), Status::Ok);
+    let other = Limits { excluded: vec!["adapt".to_owned(), "leases".to_owned()], ..Limits::default() };
+    assert_eq!(report(&[view()], &other).status(), Status::Unknown);
+    // The search failed: there may be one.
+    let mut unsearched = snapshot();
+    unsearched.detection.adapters =
+        Section::default().stale("canceling statement due to statement timeout".into());
+    unsearched.detection.tables =
+        Section::default().stale("canceling statement due to statement timeout".into());
+    let found = of_snapshot(unsearched);
+    for name in [
+        "jobs_lost",
+        "jobs_unserved",
+        "tasks_orphan",
+        "leases_expired",
+        "queue_pending",
+        "id_ahead",
+        "unread",
+    ] {
+        assert_eq!(of(&found, name).status, Status::Unknown, "{name}");
+    }
+    // One that is read and bad stays bad.
+    let mut both = denied;
+    let mut rows = vec![read];
+    rows.extend(both.adapters.iter().cloned());
+    both.adapters = Arc::new(rows);
+    let found = of_snapshot(both);
+    assert_eq!(of(&found, "jobs_lost").status, Status::Warning);
+    assert_eq!(found.status(), Status::Warning);
+}
+
+/// What could not be decided at first, and is decided in a later snapshot, is known.
+#[test]
+fn the_last_snapshot_decides_what_was_not_known() {
+    let view = Arc::new(sample::view());
+    let limits = limits(&[("waiting", "0")], &[]);
+    let status = |views: &[Arc<View>]| of(&report(views, &limits), "waiting").status;
+    assert_eq!(status(&[stale(&view), Arc::clone(&view)]), Status::Warning);
+    assert_eq!(status(&[Arc::clone(&view), stale(&view), Arc::clone(&view)]), Status::Warning);
+    assert_eq!(status(&[Arc::clone(&view), stale(&view)]), Status::Unknown);
 }

@@ -73,23 +73,27 @@ struct Document<'a> {
 #[derive(Debug, Serialize)]
 struct SectionState<'a> {
     taken_at: Option<Time>,
+    /// The rows are those of the snapshot's time.
+    known: bool,
     error: Option<Cow<'a, str>>,
 }
 
 impl<'a> SectionState<'a> {
-    fn of<T>(section: &'a Section<T>) -> Self {
-        Self { taken_at: section.taken_at.map(Time), error: section.error.as_deref().map(Cow::Borrowed) }
+    fn new(taken_at: Option<Timestamp>, error: Option<Cow<'a, str>>) -> Self {
+        Self { taken_at: taken_at.map(Time), known: taken_at.is_some() && error.is_none(), error }
     }
-}
 
-impl<'a> SectionState<'a> {
+    fn of<T>(section: &'a Section<T>) -> Self {
+        Self::new(section.taken_at, section.error.as_deref().map(Cow::Borrowed))
+    }
+
     /// One section of several tables: as old as the oldest, with every error.
     fn all(parts: impl Iterator<Item = (Option<Timestamp>, Option<&'a str>)>) -> Self {
         let parts: Vec<_> = parts.collect();
         let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| *error).collect();
         let oldest = parts.iter().map(|(taken_at, _)| *taken_at).min().flatten();
         let error = (!errors.is_empty()).then(|| Cow::Owned(errors.join("; ")));
-        Self { taken_at: oldest.map(Time), error }
+        Self::new(oldest, error)
     }
 
     /// None where there are no tables.
@@ -112,13 +116,13 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
     let gids = Gids::of(snapshot, &view.index);
     // Without locks of this moment there is no graph of it.
     let none = WaitGraph::default();
-    let graph = if snapshot.locks.error.is_none() { &*view.graph } else { &none };
+    let graph = if snapshot.locks.is_known() { &*view.graph } else { &none };
     let locks = locks::Locks::of(snapshot, graph, &view.index, &view.lock_names, &gids);
     let (edges, edges_omitted) = graph::edges(graph, &locks, &gids, QUEUE_EDGES);
     Document {
         format: 1,
         taken_at: Time(snapshot.taken_at),
-        server: readable(&snapshot.server).first().map(Into::into),
+        server: server(snapshot),
         backends: backends(view, snapshot, graph),
         prepared: readable(&snapshot.prepared)
             .iter()
@@ -147,6 +151,12 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
     }
 }
 
+fn server(snapshot: &Snapshot) -> Option<rows::Server<'_>> {
+    let server = readable(&snapshot.server).first()?;
+    let connections = snapshot.backends.is_known().then_some(server.connections);
+    Some(rows::Server::of(server, connections))
+}
+
 /// So many from the front of each queue are said in words: the words of one take a look at all of its queue.
 const SAID: usize = 100;
 
@@ -169,6 +179,8 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
         ("backends", SectionState::of(&snapshot.backends)),
         ("locks", SectionState::of(&snapshot.locks)),
         ("prepared", SectionState::of(&snapshot.prepared)),
+        ("tables", SectionState::of(&snapshot.detection.tables)),
+        ("adapters", SectionState::of(&snapshot.detection.adapters)),
     ]);
     if !snapshot.task_sets.is_empty() {
         let tasks = tasks::state(snapshot, |set| (set.tasks.taken_at, set.tasks.error.as_deref()));
@@ -196,7 +208,7 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
 
 /// The rows of a section that could be read; one that could not is empty.
 fn readable<T>(section: &Section<T>) -> &[T] {
-    if section.error.is_none() { &section.last_rows() } else { &[] }
+    if section.is_known() { section.last_rows() } else { &[] }
 }
 
 #[cfg(test)]

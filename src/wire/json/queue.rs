@@ -10,20 +10,23 @@ use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::work_queue::{Count, Depth};
 
-/// The items by state, in all tables that could be read. Where there are more than were counted, `more` says so.
+/// The items by state, in all tables; none if one of them could not be read. `more` has the states of which there are more than were counted.
 #[derive(Debug, Serialize)]
 pub(super) struct WorkQueue {
-    pending: u64,
-    processing: u64,
-    completed: u64,
-    failed: u64,
+    pending: Option<u64>,
+    processing: Option<u64>,
+    completed: Option<u64>,
+    failed: Option<u64>,
     oldest_pending_at: Option<Time>,
     completed_per_minute: Option<u64>,
     more: Vec<&'static str>,
 }
 
 pub(super) fn depth(snapshot: &Snapshot) -> WorkQueue {
-    let depth = Depth::of(snapshot.systems.counts.iter().filter(|table| is_read(table)));
+    let counts = &snapshot.systems.counts;
+    let depth = Depth::of(counts.iter().filter(|table| is_read(table)));
+    let is_known = snapshot.tables(counts).reason().is_none() && counts.iter().all(is_read);
+    let number = |count: Count| is_known.then_some(count.count);
     let states = [
         ("pending", depth.pending),
         ("processing", depth.processing),
@@ -32,18 +35,18 @@ pub(super) fn depth(snapshot: &Snapshot) -> WorkQueue {
     ];
     let more = states.iter().filter(|(_, count): &&(_, Count)| count.is_more).map(|(name, _)| *name);
     WorkQueue {
-        pending: depth.pending.count,
-        processing: depth.processing.count,
-        completed: depth.completed.count,
-        failed: depth.failed.count,
-        oldest_pending_at: depth.oldest_pending_at.map(Time),
-        completed_per_minute: depth.per_minute,
+        pending: number(depth.pending),
+        processing: number(depth.processing),
+        completed: number(depth.completed),
+        failed: number(depth.failed),
+        oldest_pending_at: depth.oldest_pending_at.map(Time).filter(|_| is_known),
+        completed_per_minute: depth.per_minute.filter(|_| is_known),
         more: more.collect(),
     }
 }
 
 fn is_read<T>(table: &TableRows<T>) -> bool {
-    table.section.error.is_none()
+    table.section.is_known()
 }
 
 /// An item that is worked on or was set aside, or one of the oldest that are pending.

@@ -32,15 +32,16 @@ pub(super) struct Server<'a> {
     version: &'a str,
     in_recovery: bool,
     database: &'a str,
-    connections: u32,
-    max_connections: u32,
-    deadlocks: u64,
+    /// Counted from the backends.
+    connections: Option<u32>,
+    max_connections: Option<u32>,
+    deadlocks: Option<u64>,
     pooler: Option<&'static str>,
     tls: Option<&'static str>,
 }
 
-impl<'a> From<&'a snapshot::Server> for Server<'a> {
-    fn from(server: &'a snapshot::Server) -> Self {
+impl<'a> Server<'a> {
+    pub(super) fn of(server: &'a snapshot::Server, connections: Option<u32>) -> Self {
         Self {
             host: &server.host,
             port: server.port,
@@ -48,9 +49,9 @@ impl<'a> From<&'a snapshot::Server> for Server<'a> {
             version: &server.version,
             in_recovery: server.in_recovery,
             database: &server.database,
-            connections: server.connections,
-            max_connections: server.max_connections,
-            deadlocks: server.deadlocks,
+            connections,
+            max_connections: Some(server.max_connections).filter(|most| *most > 0),
+            deadlocks: Some(server.deadlocks).filter(|many| *many > 0 || !server.deadlocks_of.is_empty()),
             pooler: match server.pooling {
                 snapshot::Pooling::None => None,
                 snapshot::Pooling::Sessions => Some("session"),

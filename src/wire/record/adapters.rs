@@ -144,11 +144,10 @@ fn part_states(all: &InstallationRows) -> Vec<PartState> {
         state(Part::Leases, about(&all.leases)),
         state(Part::Schedules, about(&all.schedules)),
     ];
-    parts.extend(
-        all.jobs
-            .iter()
-            .map(|(part, read)| PartState { jobs: read.section.last_rows().to_vec(), ..state(*part, about(read)) }),
-    );
+    parts.extend(all.jobs.iter().map(|(part, read)| PartState {
+        jobs: read.section.last_rows().to_vec(),
+        ..state(*part, about(read))
+    }));
     parts
 }
 
@@ -323,8 +322,8 @@ pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> JobMarks {
 pub(super) fn marks(kept: &JobMarks, strings: &Decoded) -> Watch {
     let epoch = rows::<Epoch>(&kept.epoch, strings).pop();
     let free = rows::<Free>(&kept.free, strings).into_iter();
-    Watch {
-        epoch: epoch.map(|Epoch { own_pid, started_at, in_recovery }| (own_pid, started_at, in_recovery)),
-        free: free.map(|row| ((TextId(row.id), row.started_at), row.since)).collect(),
-    }
+    Watch::restored(
+        epoch.map(|Epoch { own_pid, started_at, in_recovery }| (own_pid, started_at, in_recovery)),
+        free.map(|row| ((TextId(row.id), row.started_at), row.since)).collect(),
+    )
 }

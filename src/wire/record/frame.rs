@@ -257,7 +257,9 @@ impl Encoder {
             (Kind::Answers, column(&snapshot.answers, strings).encode_to_vec()),
         ];
         // The feed shares the rows of a look in which nothing has changed.
-        if before.is_none_or(|before| !Arc::ptr_eq(&before.backends.last_rows(), &snapshot.backends.last_rows())) {
+        if before
+            .is_none_or(|before| !Arc::ptr_eq(&before.backends.last_rows(), &snapshot.backends.last_rows()))
+        {
             made.push((Kind::Backends, column(&snapshot.backends.last_rows(), strings).encode_to_vec()));
         }
         if before.is_none_or(|before| !Arc::ptr_eq(&before.locks.last_rows(), &snapshot.locks.last_rows())) {
@@ -291,7 +293,7 @@ impl Encoder {
         made.push((Kind::Waits, memory::of_waits(&past.waits, strings).encode_to_vec()));
         made.push((Kind::Series, memory::of_series(&past.series, strings).encode_to_vec()));
         // With locks of this moment nobody asks what the graph before was made of.
-        let beside = past.graph_from.as_ref().filter(|_| snapshot.locks.error.is_some());
+        let beside = past.graph_from.as_ref().filter(|_| !snapshot.locks.is_known());
         let beside = beside.map(|graph| memory::of_graph_from(graph, strings).encode_to_vec());
         made.push((Kind::GraphFrom, beside.unwrap_or_default()));
         made.retain(|(kind, content)| self.looks == 0 || self.parts.get(*kind as u32) != content);

@@ -176,13 +176,13 @@ impl Reading<'_> {
         let (locks, prepared) = (states.section(locks), states.section(prepared));
         let task_sets = tables::sets(&self.part(Kind::Tasks)?, &mut states, strings);
         let systems = tables::systems(&self.part(Kind::Systems)?, &mut states, strings);
-        // Behind all that a format before them has.
-        let detection =
-            Detection { tables: states.section(Vec::new()), adapters: states.section(Vec::new()) };
+        // Behind all that earlier releases wrote, which say nothing of it.
+        let at = time(head.taken_at).ok_or(RecordError::Damaged)?;
+        let detection = Detection { tables: states.later_section(at), adapters: states.later_section(at) };
         let redis: redis_rows::Redis = self.part(Kind::Redis)?;
         let redis = Column::<RedisLeases>::get(&redis, 0, strings);
         Ok(Snapshot {
-            taken_at: time(head.taken_at).ok_or(RecordError::Damaged)?,
+            taken_at: at,
             server,
             backends,
             locks,
@@ -204,7 +204,7 @@ impl Reading<'_> {
         let (watch, deadlocks, new_roots) = memory::marks(&self.part(Kind::Marks)?, strings);
         let beside: memory::Beside = self.part(Kind::GraphFrom)?;
         let has_graph = self.opened.parts.get(Kind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
-        let graph_from = (has_graph && snapshot.locks.error.is_some())
+        let graph_from = (has_graph && !snapshot.locks.is_known())
             .then(|| -> GraphFrom { memory::graph_from(&beside, strings) });
         Ok(Past {
             watch,

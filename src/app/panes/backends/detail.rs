@@ -31,8 +31,9 @@ pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Optio
 /// How long what it holds would outlive its client's host; nothing where there is no other host, or it holds nothing.
 fn host_lost(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     let is_remote = backend.client.as_deref().is_some_and(|client| !client.is_empty() && client != "[local]");
-    let holds =
-        || context.snapshot.locks.last_rows().iter().any(|lock| lock.granted && lock.pid == Some(backend.pid));
+    let holds = || {
+        context.snapshot.locks.last_rows().iter().any(|lock| lock.granted && lock.pid == Some(backend.pid))
+    };
     if !is_remote || !holds() {
         return None;
     }

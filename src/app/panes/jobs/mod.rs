@@ -111,6 +111,7 @@ static COLUMNS: Columns<Jobs> = Columns {
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     is_there: |has| has.jobs,
+    search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no jobs",
     parts: Parts::of(&[
         Part::Workers,
@@ -233,7 +234,8 @@ fn listed(context: &Context<'_>) -> Option<Fact> {
 
 /// Those with jobs by name, as far as there is room, and how many there are besides; the rows say which each is of.
 fn systems(read: &[&InstallationRows]) -> Vec<Fact> {
-    let has_jobs = |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.last_rows().is_empty());
+    let has_jobs =
+        |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.last_rows().is_empty());
     let (busy, idle): (Vec<&InstallationRows>, Vec<&InstallationRows>) =
         read.iter().copied().partition(has_jobs);
     let is_few = read.len() <= NAMED;

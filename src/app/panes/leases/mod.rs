@@ -120,6 +120,7 @@ static COLUMNS: Columns<Leases> = Columns {
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| rows.sort_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
     is_there: |has| has.leases,
+    search: Some(|snapshot| &snapshot.detection.tables),
     absent: Some("there is no table distlock here; [tables] in the config names one"),
     empty: "no leases",
     facts: |context, _| facts(context),

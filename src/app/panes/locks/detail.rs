@@ -14,7 +14,8 @@ use crate::model::wait_graph::{Party, Queue};
 const QUERY: usize = 300;
 
 pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
-    let rows: Vec<&Lock> = context.snapshot.locks.last_rows().iter().filter(|lock| lock.tag == *tag).collect();
+    let rows: Vec<&Lock> =
+        context.snapshot.locks.last_rows().iter().filter(|lock| lock.tag == *tag).collect();
     let holder = rows.iter().find(|lock| lock.granted).or(rows.first())?;
     let mut lines = what(context, tag, holder.pid);
     lines.push(Line::new());

@@ -108,6 +108,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         });
     },
     is_there: |has| has.queue,
+    search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no pending, running or failed items",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.items), error: None },

@@ -124,6 +124,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         rows.sort_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)));
     },
     is_there: |has| has.tasks,
+    search: Some(|snapshot| &snapshot.detection.tables),
     absent: Some("there are no task tables here; [tables] in the config names some"),
     empty: "no scheduled tasks",
     facts: |context, _| facts(context),

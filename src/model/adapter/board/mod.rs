@@ -104,7 +104,7 @@ impl Board {
 }
 
 /// Since when the key of a run or a worker was free at every look.
-type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
+pub(crate) type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
 
 /// What has to be seen more than once: a key that stays free. It counts only for one connection to one run of one server.
 #[derive(Debug, Clone, Default)]
@@ -113,6 +113,13 @@ pub struct Watch {
     pub(crate) free: Marks,
     /// The locks of the snapshot before, if they were read. Not in recordings: a job that is seen for the first time is not decided there.
     locks: Option<Arc<Vec<Lock>>>,
+}
+
+impl Watch {
+    /// Goes on from what was kept.
+    pub(crate) fn restored(epoch: Option<(i32, Option<Timestamp>, bool)>, free: Marks) -> Self {
+        Self { epoch, free, locks: None }
+    }
 }
 
 impl Watch {
@@ -163,10 +170,11 @@ impl Watch {
 /// Who holds which advisory lock of our own database; none where the locks could not be read.
 fn holders(snapshot: &Snapshot) -> Option<FxHashMap<LockKey, Option<i32>>> {
     let datid = snapshot.server()?.datid;
-    if snapshot.locks.error.is_some() {
+    if !snapshot.locks.is_known() {
         return None;
     }
-    let held = snapshot.locks.last_rows().iter().filter(|lock| lock.granted && lock.tag.database() == Some(datid));
+    let held =
+        snapshot.locks.last_rows().iter().filter(|lock| lock.granted && lock.tag.database() == Some(datid));
     Some(held.filter_map(|lock| Some((lock.tag.advisory_key()?, lock.pid))).collect())
 }
 
@@ -307,7 +315,7 @@ impl BoardBuilder<'_> {
     /// Whether a backend is there that was written down at a time. One that began well after it is somebody else's; of one whose start may not
     /// be seen nobody knows.
     fn session_of(&self, pid: i32, started_at: Option<Timestamp>) -> Option<bool> {
-        if self.snapshot.backends.error.is_some() {
+        if !self.snapshot.backends.is_known() {
             return None;
         }
         let Some(backend) = self.snapshot.backend(pid) else { return Some(false) };

@@ -71,7 +71,8 @@ impl BoardBuilder<'_> {
         let installation = &self.rows.installation;
         let id =
             TextId::of(&installation.adapter.name, &format!("{} worker {}", installation.oid, worker.id));
-        let key = self.key(worker.key, (id, worker.started_at), [worker.started_at, worker.beat_at, None], free);
+        let key =
+            self.key(worker.key, (id, worker.started_at), [worker.started_at, worker.beat_at, None], free);
         let session = worker.backend_pid.map(|pid| (pid, self.session_of(pid, worker.started_at)));
         let (state, proof, since, pid) = self.judge_worker(&installation.adapter, worker, key, session);
         WorkerRow {

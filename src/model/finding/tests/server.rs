@@ -36,7 +36,10 @@ fn an_idle_worker_that_has_its_name_is_no_news() {
     let mut stage = Stage::new().locks(vec![lock(name, Some(7), (3, 1))]).backends(vec![idle]);
     assert!(stage.find().is_empty());
     let more = lock(advisory(816), Some(7), (3, 1));
-    stage.snapshot.locks.set(stage.snapshot.locks.last_rows().iter().copied().chain([more]).collect::<Vec<_>>());
+    stage
+        .snapshot
+        .locks
+        .set(stage.snapshot.locks.last_rows().iter().copied().chain([more]).collect::<Vec<_>>());
     assert!(stage.only().summary.ends_with("holds advisory lock 816, no waiters"));
 }
 
@@ -228,16 +231,15 @@ fn locks_that_could_not_be_read_are_no_finding() {
 #[test]
 fn a_section_that_failed_says_so_with_its_age() {
     let mut stage = Stage::new();
-    stage.snapshot.locks =
-        stage.snapshot.locks.stale("statement timeout".into()).taken(ago(12));
+    stage.snapshot.locks = stage.snapshot.locks.stale("statement timeout".into()).taken(ago(12));
     let finding = stage.only();
     assert_eq!((finding.check, finding.severity), ("stale_section", Severity::Warning));
-    assert_eq!(&*finding.summary, "locks: 12s old, statement timeout");
-    assert_eq!((&*finding.short, finding.subject), ("locks: 12s old", Subject::Section("locks")));
+    assert_eq!(&*finding.summary, "cannot read locks: statement timeout; the rows shown are 12s old");
+    assert_eq!((&*finding.short, finding.subject), ("cannot read locks, 12s old", Subject::Section("locks")));
 
     let mut stage = Stage::new();
     stage.snapshot.prepared = Section::default().stale("permission denied".into());
-    assert_eq!(&*stage.only().summary, "prepared: never read, permission denied");
+    assert_eq!(&*stage.only().summary, "cannot read prepared: permission denied");
 }
 
 #[test]

@@ -115,10 +115,11 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, execution: &Execution, set: &Task
 
 pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option<Change> {
     let set = index.snapshot.task_sets.iter().find(|set| set.tables.log == Some(target.table))?;
-    if set.executions.error.is_some() {
+    if !set.executions.is_known() {
         return None;
     }
-    let Some(execution) = set.executions.last_rows().iter().find(|execution| execution.id == target.id) else {
+    let Some(execution) = set.executions.last_rows().iter().find(|execution| execution.id == target.id)
+    else {
         return (!set.running_cut).then_some(Change::Gone);
     };
     let is_same = execution.is_running()

@@ -114,7 +114,7 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<Strin
 pub(super) fn changed(index: &PlanIndex<'_>, target: &TaskTarget) -> Option<Change> {
     let sets = &index.snapshot.task_sets;
     let set = sets.iter().find(|set| set.tables.table == target.table)?;
-    if set.tasks.error.is_some() {
+    if !set.tasks.is_known() {
         return None;
     }
     let Some(schedule) = set.task(target.id) else { return (!set.tasks_cut).then_some(Change::Gone) };

@@ -64,7 +64,7 @@ pub(in crate::model::plan) fn changed(
     verb: Verb,
     target: &SessionTarget,
 ) -> Option<Change> {
-    if index.snapshot.backends.error.is_some() {
+    if !index.snapshot.backends.is_known() {
         return None;
     }
     let Some(backend) = index.backend(target.pid) else { return Some(Change::Gone) };

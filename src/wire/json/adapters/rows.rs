@@ -201,12 +201,11 @@ fn in_order<T>(
 fn sections(rows: &InstallationRows) -> BTreeMap<&'static str, PartState<'_>> {
     let mut sections = BTreeMap::new();
     for choice in &rows.installation.choices {
-        let refused = choice.tried.last().and_then(|tried| tried.outcome.as_ref().err());
+        let refused = choice.refusal().or(rows.installation.refused.as_ref());
         let state = match (refused, choice.part) {
-            (Some(reason), _) => PartState {
-                section: SectionState { taken_at: None, error: Some(Cow::Borrowed(reason)) },
-                is_cut: false,
-            },
+            (Some(reason), _) => {
+                PartState { section: SectionState::new(None, Some(Cow::Borrowed(reason))), is_cut: false }
+            }
             (None, Part::Workers) => state(&rows.workers),
             (None, Part::Depth) => state(&rows.depth),
             (None, Part::Paused) => state(&rows.paused),
@@ -214,7 +213,7 @@ fn sections(rows: &InstallationRows) -> BTreeMap<&'static str, PartState<'_>> {
             (None, Part::Schedules) => state(&rows.schedules),
             (None, part) => match rows.jobs.get(&part) {
                 Some(read) => state(read),
-                None => PartState { section: SectionState { taken_at: None, error: None }, is_cut: false },
+                None => PartState { section: SectionState::new(None, None), is_cut: false },
             },
         };
         sections.insert(choice.part.as_str(), state);

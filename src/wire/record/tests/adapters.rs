@@ -150,13 +150,12 @@ impl Dice {
     }
 
     pub(super) fn job_watch(&mut self) -> Watch {
-        Watch {
-            epoch: self.maybe(|dice| (dice.i32(), dice.maybe(Self::time), dice.bool())),
-            free: self
-                .some(4, |dice| ((TextId(dice.roll()), dice.maybe(Self::time)), dice.time()))
+        Watch::restored(
+            self.maybe(|dice| (dice.i32(), dice.maybe(Self::time), dice.bool())),
+            self.some(4, |dice| ((TextId(dice.roll()), dice.maybe(Self::time)), dice.time()))
                 .into_iter()
                 .collect(),
-        }
+        )
     }
 }
 

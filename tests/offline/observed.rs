@@ -1,0 +1,131 @@
+//! What was not read is never taken for an empty list or for 0.
+//!
+//! `Section::last_rows` gives the rows of the last success, which may be old or none at all. What prints rows with their age may call it, and
+//! what finds a row again by its identity. What concludes from the absence of a row has to ask `Section::observed`, which has three states.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// A row is found again by its identity or named; without it nothing is concluded.
+const FOUND: &str = "finds a row by its identity";
+/// The state of the section is asked beside its rows, in the same function or in its caller.
+const STATED: &str = "asks whether the section is known as well";
+/// The rows of a pane, whose title has their age and the reason.
+const SHOWN: &str = "rows that are shown with the age of their section";
+/// Rows that are compared with the next ones, counted for the log, or kept.
+const KEPT: &str = "keeps or compares rows";
+
+/// Files outside of the printers that call `last_rows`, how often, and why that is right. A new call is added here with its reason.
+const ALLOWED: &[(&str, usize, &str)] = &[
+    ("src/feed/diff/tasks.rs", 10, KEPT),
+    ("src/feed/diff/waits.rs", 1, KEPT),
+    ("src/feed/digest.rs", 4, STATED),
+    ("src/feed/journal.rs", 2, KEPT),
+    ("src/model/adapter/board/lease.rs", 1, SHOWN),
+    ("src/model/adapter/board/mod.rs", 6, STATED),
+    ("src/model/adapter/board/queue.rs", 3, SHOWN),
+    ("src/model/adapter/board/schedule.rs", 1, SHOWN),
+    ("src/model/adapter/board/worker.rs", 2, STATED),
+    ("src/model/adapter/rows.rs", 2, STATED),
+    ("src/model/adapter/zone.rs", 2, STATED),
+    ("src/model/awaited_rows.rs", 1, FOUND),
+    ("src/model/blame/counter.rs", 2, STATED),
+    ("src/model/held_watch.rs", 2, STATED),
+    ("src/model/id_generator/name.rs", 1, FOUND),
+    ("src/model/id_generator/rows.rs", 2, SHOWN),
+    ("src/model/lease/board.rs", 2, SHOWN),
+    ("src/model/lock_of.rs", 1, STATED),
+    ("src/model/plan/context.rs", 1, STATED),
+    ("src/model/plan/known.rs", 2, STATED),
+    ("src/model/plan/rows/adapters.rs", 3, STATED),
+    ("src/model/plan/rows/items.rs", 1, STATED),
+    ("src/model/plan/rows/leases.rs", 2, STATED),
+    ("src/model/plan/rows/published.rs", 1, STATED),
+    ("src/model/plan/signal/facts.rs", 1, STATED),
+    ("src/model/prepared.rs", 4, FOUND),
+    ("src/model/rate_limit/rows.rs", 2, SHOWN),
+    ("src/model/snapshot.rs", 3, FOUND),
+    ("src/model/snapshot_index.rs", 2, FOUND),
+    ("src/model/systems.rs", 1, FOUND),
+    ("src/model/takers.rs", 5, STATED),
+    ("src/model/task/board.rs", 3, FOUND),
+    ("src/model/task/evidence.rs", 1, STATED),
+    ("src/model/task/look.rs", 7, STATED),
+    ("src/model/task/rows.rs", 3, STATED),
+    ("src/model/task/streak.rs", 1, STATED),
+    ("src/model/task/watch.rs", 1, STATED),
+    ("src/model/words.rs", 1, FOUND),
+    ("src/model/work_queue/board.rs", 4, SHOWN),
+    ("src/model/work_queue/name.rs", 1, FOUND),
+    ("src/pg/poll/mod.rs", 1, KEPT),
+    ("src/pg/poll/scan.rs", 1, KEPT),
+    ("src/pg/poll/session.rs", 2, KEPT),
+    ("src/pg/sources/reader.rs", 1, KEPT),
+    ("src/pg/tables/access.rs", 1, STATED),
+];
+
+/// What prints.
+const PRINTERS: [&str; 3] = ["src/app/", "src/ui/", "src/wire/"];
+
+fn sources() -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut found, mut folders) = (BTreeMap::new(), vec![root.join("src")]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = entry.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if name.ends_with(".rs") && !name.contains("/tests") {
+                found.insert(name, fs::read_to_string(&entry).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn rows_that_may_be_old_are_used_only_where_that_is_right() {
+    let is_printer = |name: &str| PRINTERS.iter().any(|printer| name.starts_with(printer));
+    let calls: Vec<(String, usize)> = sources()
+        .into_iter()
+        .filter(|(name, _)| {
+            *name != "src/model/section.rs" && (!is_printer(name) || name.starts_with("src/wire/check/"))
+        })
+        .map(|(name, text)| (name, text.matches("last_rows()").count()))
+        .filter(|(_, calls)| *calls > 0)
+        .collect();
+    let allowed: Vec<(String, usize)> =
+        ALLOWED.iter().map(|(name, calls, _)| ((*name).to_owned(), *calls)).collect();
+    assert_eq!(calls, allowed, "use Section::observed(), or add the call with its reason");
+}
+
+#[test]
+fn no_finding_and_no_check_uses_rows_that_may_be_old() {
+    for (name, text) in sources() {
+        if name.starts_with("src/model/finding/") || name.starts_with("src/wire/check/") {
+            assert!(!text.contains("last_rows()"), "{name}: use Section::observed()");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_known_becomes_no_number_and_no_list() {
+    let bad = [
+        "=> 0",
+        "=> Vec::new()",
+        "=> &[]",
+        "=> false",
+        "=> String::new()",
+        "=> Default::default()",
+        "=> vec![]",
+    ];
+    for (name, text) in sources() {
+        for line in text
+            .lines()
+            .filter(|line| line.contains("Observed::Unknown(") || line.contains("Observed::Absent |"))
+        {
+            assert!(!bad.iter().any(|bad| line.contains(bad)), "{name}: {line}");
+        }
+    }
+}
