@@ -46,6 +46,7 @@ invalid! {
     threshold_no_duration: "config.toml:2:8: wait is \"a while\": expected a duration such as \"30s\", \"1m\" or \"2h\"";
     threshold_no_count: "config.toml:2:11: blocked is the number 0: expected a whole number from 1";
     threshold_no_share: "config.toml:2:15: connections is the number 90: expected a share of max_connections from 0.0 to 1.0";
+    check_exclude_no_list: "config.toml:2:11: exclude is \"leases\": expected a list of sections, such as [\"rate_limits\", \"adapters River\"]";
     history_no_duration: "config.toml:2:10: length is \"a while\": expected a duration up to \"24h\", such as \"15m\"; \"0s\" keeps nothing";
     history_no_memory: "config.toml:2:10: memory is the number 64: expected an amount up to \"4GB\", such as \"64MB\"; \"0MB\" keeps nothing";
     target_without_conninfo: "config.toml:1:10: [targets.prod] has no conninfo: expected conninfo = \"host=… dbname=…\"";

@@ -125,7 +125,7 @@ impl Report {
             checks.push(judged.reduce(milder).flatten());
         }
         if let Some((_, snapshot)) = snapshots.last() {
-            checks.push(limits.judge(UNREAD, "", (None, None), unread(snapshot)));
+            checks.push(limits.unread(snapshot));
         }
         let waited = views.windows(2).map(|pair| {
             let waiting: u32 = pair.iter().map(|view| view.as_ref().graph.waiting).sum();
@@ -182,18 +182,16 @@ fn excluding<'a>(view: &'a View, excluded: &[String]) -> Option<(&'a View, std::
     Some((view, snapshot))
 }
 
-/// How many sections are not known: 0, or UNKNOWN with the name of each and the reason of the first.
-fn unread(snapshot: &Snapshot) -> Observed<Measured> {
-    let unread = snapshot.unread();
-    let Some(first) = unread.first() else { return known(0.0) };
+/// The label of each section that is not known, with the reason of the first.
+fn unread(unread: &[SectionRead<'_>]) -> String {
+    let Some(first) = unread.first() else { return String::new() };
     let labels: Vec<_> = unread.iter().map(SectionRead::label).collect();
     let reason = first.error.as_deref().unwrap_or(crate::model::section::NOT_YET);
     let reason = crate::text::one_line(reason);
-    Observed::Unknown(match &*labels {
-        [only] => format!("cannot read {only}: {reason}").into(),
-        all => format!("cannot read {} sections: {}; {}: {reason}", all.len(), all.join(", "), first.label())
-            .into(),
-    })
+    match &*labels {
+        [only] => format!("cannot read {only}: {reason}"),
+        all => format!("cannot read {} sections: {}; {}: {reason}", all.len(), all.join(", "), first.label()),
+    }
 }
 
 /// Of the same check in two snapshots the milder one. One that is not known counts only if the later one is not known either: what could not
@@ -214,7 +212,18 @@ impl Limits {
         (self.only.is_empty() || named(&self.only)) && !named(&self.not)
     }
 
-    /// None where there is nothing to measure, and nobody asked for it by name.
+    /// How many sections are not known. One is enough for UNKNOWN, unless a range of the command line says that it is worse.
+    fn unread(&self, snapshot: &Snapshot) -> Option<Judged> {
+        let sections = snapshot.unread();
+        let value = f64::from(u32::try_from(sections.len()).unwrap_or(u32::MAX));
+        let measured = Measured { value, about: unread(&sections) };
+        let judged = self.judge(UNREAD, "", (None, None), Observed::Read(measured))?;
+        let is_fine = judged.status == Status::Ok && sections.is_empty();
+        let status = if is_fine || judged.status != Status::Ok { judged.status } else { Status::Unknown };
+        Some(Judged { status, ..judged })
+    }
+
+    /// None if there is nothing to measure, and the check was not asked for by name.
     fn judge(
         &self,
         name: &'static str,
