@@ -194,8 +194,8 @@ fn server(connections: usize) -> Server {
 /// The view of a snapshot, as the feed would make it.
 pub fn view(snapshot: Snapshot, id: u64) -> View {
     let graph = WaitGraph::build(Input {
-        locks: &snapshot.locks.last_rows(),
-        backends: &snapshot.backends.last_rows(),
+        locks: snapshot.locks.last_rows(),
+        backends: snapshot.backends.last_rows(),
         answers: &snapshot.answers,
     });
     let index = SnapshotIndex::of(&snapshot, &graph);

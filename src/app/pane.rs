@@ -120,7 +120,7 @@ impl PaneState {
     fn is_unchanged(&mut self, all_locks: bool, context: &Context<'_>) -> bool {
         let by_locks_alone =
             self.pane.definition().basis == Basis::Locks && self.filter.is_empty() && self.sort.is_none();
-        let locks = &context.snapshot.locks.last_rows();
+        let locks = context.snapshot.locks.last_rows();
         let before = self.basis.take();
         self.basis = by_locks_alone.then(|| (Arc::downgrade(locks), all_locks));
         before.is_some_and(|(before, all)| {

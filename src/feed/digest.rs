@@ -76,7 +76,7 @@ impl Digest {
     pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
         let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame, expected } = kept;
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
-            Arc::new(WaitGraph::build(Input { locks: &snapshot.locks.last_rows(), backends, answers }))
+            Arc::new(WaitGraph::build(Input { locks: snapshot.locks.last_rows(), backends, answers }))
         });
         let mut digest = Self {
             notes,
@@ -170,8 +170,8 @@ impl Digest {
         let before = &self.view;
         let (graph, series) = if snapshot.locks.is_known() {
             let graph = WaitGraph::build(Input {
-                locks: &snapshot.locks.last_rows(),
-                backends: &snapshot.backends.last_rows(),
+                locks: snapshot.locks.last_rows(),
+                backends: snapshot.backends.last_rows(),
                 answers: &snapshot.answers,
             });
             let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);

@@ -83,7 +83,7 @@ impl HeldWatch {
     }
 
     fn update(&mut self, snapshot: &Snapshot) {
-        let locks = &snapshot.locks.last_rows();
+        let locks = snapshot.locks.last_rows();
         let fresh = snapshot.backends.is_known();
         let backends = if fresh { &snapshot.backends.last_rows()[..] } else { &[] };
         let scan = snapshot.taken_at - seconds(snapshot.poll_seconds);

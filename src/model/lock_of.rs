@@ -79,7 +79,7 @@ pub struct Meeting {
 /// Looks who is in the way of what a statement takes.
 pub fn meeting(view: &View, place: &CatalogRelation, take: &Take, waits_for: Option<LockMode>) -> Meeting {
     let snapshot = view.snapshot.as_deref();
-    let rows = snapshot.map_or(&[][..], |snapshot| &snapshot.locks.last_rows());
+    let rows = snapshot.map_or(&[][..], |snapshot| snapshot.locks.last_rows().as_slice());
     let server = snapshot.and_then(Snapshot::server);
     let (datid, own) = server.map_or((0, 0), |server| (server.datid, server.own_pid));
     let on_table = place.table.zip(take.on_table_of_index);

@@ -108,11 +108,6 @@ impl Snapshot {
             }
         }
         let systems = std::sync::Arc::make_mut(&mut snapshot.systems);
-        fn empty<T>(tables: &mut [TableRows<T>], is_excluded: impl Fn(&str) -> bool, at: Timestamp) {
-            for table in tables.iter_mut().filter(|table| is_excluded(&table.source.name)) {
-                table.section = Section::fresh(Vec::new(), at);
-            }
-        }
         empty(&mut systems.leases, |name| is_excluded("leases", Some(name)), at);
         empty(&mut systems.counts, |name| is_excluded("queue", Some(name)), at);
         empty(&mut systems.items, |name| is_excluded("queue_items", Some(name)), at);
@@ -143,6 +138,13 @@ impl Snapshot {
     /// The job systems of others: absent only if the search for them succeeded and found none.
     pub fn installations(&self) -> Observed<&[InstallationRows]> {
         listed(&self.adapters, &self.detection.adapters)
+    }
+}
+
+/// Has the excluded ones of these tables read and empty.
+fn empty<T>(tables: &mut [TableRows<T>], is_excluded: impl Fn(&str) -> bool, at: Timestamp) {
+    for table in tables.iter_mut().filter(|table| is_excluded(&table.source.name)) {
+        table.section = Section::fresh(Vec::new(), at);
     }
 }
 

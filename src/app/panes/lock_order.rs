@@ -15,7 +15,7 @@ type LockKey = (u128, i64, i32, u32);
 /// There are tens of thousands of locks, and few are awaited: all are sorted by what is locked, and the rows of each
 /// queue are found among them.
 pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
-    let all = &context.snapshot.locks.last_rows();
+    let all = context.snapshot.locks.last_rows();
     let key = |row: &Row| match row {
         Row::At(at) => all.get(*at as usize).map(|lock| lock_key(lock, *at)),
         _ => None,

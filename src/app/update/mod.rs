@@ -257,7 +257,7 @@ impl App {
     fn why_no_lock(&self) -> Option<String> {
         let RowId::Backend(followed) = self.follow? else { return None };
         let context = self.context()?;
-        let locks = &context.snapshot.locks.last_rows();
+        let locks = context.snapshot.locks.last_rows();
         let count = locks.iter().filter(|lock| lock.pid == Some(followed.pid)).count();
         let pid = followed.pid;
         let all = self.settings.keymap.key(Action::AllLocks).map(|key| key.to_string()).unwrap_or_default();

@@ -45,7 +45,7 @@ impl Tasks {
     }
 
     fn executions(&self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
-        let (old_rows, new_rows) = (&old.executions.last_rows(), &new.executions.last_rows());
+        let (old_rows, new_rows) = (old.executions.last_rows(), new.executions.last_rows());
         // A log that was never read before has no news in it.
         if Arc::ptr_eq(old_rows, new_rows) || old.executions.taken_at.is_none() {
             return;
@@ -75,7 +75,7 @@ impl Tasks {
 
     /// How those ended that run no more: their rows come with what is read less often than those that run.
     fn ends(&mut self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
-        let is_new = !Arc::ptr_eq(&old.executions.last_rows(), &new.executions.last_rows());
+        let is_new = !Arc::ptr_eq(old.executions.last_rows(), new.executions.last_rows());
         if is_new && new.knows_running() {
             let there: FxHashSet<i64> = new.executions.last_rows().iter().map(|row| row.id).collect();
             let gone =
@@ -167,7 +167,7 @@ fn ended(change: &Change<'_>, set: &TaskSet, row: &Execution) -> Draft {
 }
 
 fn switched(change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
-    if Arc::ptr_eq(&old.tasks.last_rows(), &new.tasks.last_rows()) {
+    if Arc::ptr_eq(old.tasks.last_rows(), new.tasks.last_rows()) {
         return;
     }
     for task in new.tasks.last_rows().iter() {

@@ -126,7 +126,7 @@ impl Counter {
         let at = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
         let passed = self.last.map_or(0.0, |last| (at - last).as_seconds_f64().max(0.0));
         let seconds = if std::mem::take(&mut self.is_gap) { 0.0 } else { passed.min(2.0 * self.refresh) };
-        self.statements.look(&snapshot.backends.last_rows());
+        self.statements.look(snapshot.backends.last_rows());
         let mut tick = Tick { at, missing: passed - seconds, ..Tick::default() };
         if view.graph.waiting > 0 || !self.waits.is_empty() || !self.open.is_empty() {
             self.count((view, deadlocks), seconds, &mut tick);

@@ -33,8 +33,8 @@ impl Looks {
 
     fn see(&mut self, snapshot: &Snapshot) -> &Blame {
         let graph = WaitGraph::build(Input {
-            locks: &snapshot.locks.last_rows(),
-            backends: &snapshot.backends.last_rows(),
+            locks: snapshot.locks.last_rows(),
+            backends: snapshot.backends.last_rows(),
             answers: &[],
         });
         let index = SnapshotIndex::of(snapshot, &graph);

@@ -339,7 +339,7 @@ impl Session {
             ),
             Err(error) => stale(before.map(|before| &before.prepared), &error),
         };
-        self.server.connections = connections(&backends.last_rows());
+        self.server.connections = connections(backends.last_rows());
         let server = match scan.tick {
             Ok(tick) => {
                 self.server.in_recovery = tick.in_recovery;

@@ -252,18 +252,18 @@ impl Encoder {
         let last = self.last.as_ref();
         let before = last.and_then(|last| last.view.snapshot.as_deref());
         let mut made: Vec<(Kind, Vec<u8>)> = vec![
-            (Kind::Server, column(&snapshot.server.last_rows(), strings).encode_to_vec()),
-            (Kind::Prepared, column(&snapshot.prepared.last_rows(), strings).encode_to_vec()),
+            (Kind::Server, column(snapshot.server.last_rows(), strings).encode_to_vec()),
+            (Kind::Prepared, column(snapshot.prepared.last_rows(), strings).encode_to_vec()),
             (Kind::Answers, column(&snapshot.answers, strings).encode_to_vec()),
         ];
         // The feed shares the rows of a look in which nothing has changed.
         if before
-            .is_none_or(|before| !Arc::ptr_eq(&before.backends.last_rows(), &snapshot.backends.last_rows()))
+            .is_none_or(|before| !Arc::ptr_eq(before.backends.last_rows(), snapshot.backends.last_rows()))
         {
-            made.push((Kind::Backends, column(&snapshot.backends.last_rows(), strings).encode_to_vec()));
+            made.push((Kind::Backends, column(snapshot.backends.last_rows(), strings).encode_to_vec()));
         }
-        if before.is_none_or(|before| !Arc::ptr_eq(&before.locks.last_rows(), &snapshot.locks.last_rows())) {
-            made.push((Kind::Locks, column(&snapshot.locks.last_rows(), strings).encode_to_vec()));
+        if before.is_none_or(|before| !Arc::ptr_eq(before.locks.last_rows(), snapshot.locks.last_rows())) {
+            made.push((Kind::Locks, column(snapshot.locks.last_rows(), strings).encode_to_vec()));
         }
         if before.is_none_or(|before| !Arc::ptr_eq(&before.names, &snapshot.names)) {
             made.push((Kind::Names, known::of_names(&snapshot.names, strings).encode_to_vec()));
@@ -339,8 +339,8 @@ impl Encoder {
 fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
     let same = |(before, after): (&TaskSet, &TaskSet)| {
         Arc::ptr_eq(&before.tables, &after.tables)
-            && Arc::ptr_eq(&before.tasks.last_rows(), &after.tasks.last_rows())
-            && Arc::ptr_eq(&before.executions.last_rows(), &after.executions.last_rows())
+            && Arc::ptr_eq(before.tasks.last_rows(), after.tasks.last_rows())
+            && Arc::ptr_eq(before.executions.last_rows(), after.executions.last_rows())
             && (before.tasks_cut, before.running_cut) == (after.tasks_cut, after.running_cut)
     };
     before.len() == after.len() && before.iter().zip(after).all(same)
@@ -361,7 +361,7 @@ fn same_systems(before: &Systems, after: &Systems) -> bool {
 fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
     let same = |(before, after): (&TableRows<T>, &TableRows<T>)| {
         Arc::ptr_eq(&before.source, &after.source)
-            && Arc::ptr_eq(&before.section.last_rows(), &after.section.last_rows())
+            && Arc::ptr_eq(before.section.last_rows(), after.section.last_rows())
             && before.is_cut == after.is_cut
     };
     before.len() == after.len() && before.iter().zip(after).all(same)

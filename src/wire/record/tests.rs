@@ -602,7 +602,7 @@ trait Pipe: Sized {
 impl Pipe for i32 {}
 
 fn same_section<T: PartialEq + std::fmt::Debug>(kept: &Section<T>, was: &Section<T>) {
-    assert_eq!((&kept.last_rows(), kept.taken_at, &kept.error), (&was.last_rows(), was.taken_at, &was.error));
+    assert_eq!((kept.last_rows(), kept.taken_at, &kept.error), (was.last_rows(), was.taken_at, &was.error));
 }
 
 fn same_tables<T: PartialEq + std::fmt::Debug>(kept: &[TableRows<T>], was: &[TableRows<T>]) {

@@ -127,7 +127,7 @@ pub(in crate::app::panes) use detail::lines as detail_lines;
 
 /// The rows of `pg_locks` that are wanted.
 pub(in crate::app::panes) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
-    let locks = &context.snapshot.locks.last_rows();
+    let locks = context.snapshot.locks.last_rows();
     // There may be many, and a list that grows is twice in memory.
     let mut rows = Vec::with_capacity(locks.iter().filter(|lock| wanted(lock)).count());
     rows.extend((0u32..).zip(locks.iter()).filter(|(_, lock)| wanted(lock)).map(|(at, _)| Row::At(at)));

@@ -161,7 +161,7 @@ fn a_schedule_is_overdue_once_its_time_has_passed() {
         (Some(-100_000), Some(false), ScheduleState::Off),
     ] {
         let mut rows = sample::beating(start());
-        let mut all = Vec::clone(&rows.schedules.section.last_rows());
+        let mut all = Vec::clone(rows.schedules.section.last_rows());
         all[0].next_run_at = next.map(|seconds| start() + TimeDelta::seconds(seconds));
         all[0].is_enabled = enabled;
         rows.schedules = sample::read(start(), all);

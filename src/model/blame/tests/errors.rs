@@ -28,8 +28,8 @@ proptest! {
             }
             let snapshot = builder.snapshot();
             let waiting = WaitGraph::build(Input {
-                locks: &snapshot.locks.last_rows(),
-                backends: &snapshot.backends.last_rows(),
+                locks: snapshot.locks.last_rows(),
+                backends: snapshot.backends.last_rows(),
                 answers: &[],
             })
             .waiting;

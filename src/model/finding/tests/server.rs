@@ -132,8 +132,8 @@ fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
     };
     let graph = |snapshot: &Snapshot| {
         WaitGraph::build(crate::model::wait_graph::Input {
-            locks: &snapshot.locks.last_rows(),
-            backends: &snapshot.backends.last_rows(),
+            locks: snapshot.locks.last_rows(),
+            backends: snapshot.backends.last_rows(),
             answers: &[],
         })
     };
