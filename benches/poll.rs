@@ -52,8 +52,8 @@ async fn measure(conninfo: &str) {
     }
     println!(
         "{} locks, {} backends, {} answers: client {:.2} ms, server {:.2} ms, wall {:.2} ms a poll",
-        snapshot.locks.rows.len(),
-        snapshot.backends.rows.len(),
+        snapshot.locks.last_rows().len(),
+        snapshot.backends.last_rows().len(),
         snapshot.answers.len(),
         cpu().saturating_sub(mine).as_secs_f64() * 1e3 / f64::from(rounds),
         (backend_cpu(backend) - theirs) * 1e3 / f64::from(rounds),

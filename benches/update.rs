@@ -35,9 +35,9 @@ fn views(waiters: u32, locks: u32) -> [Arc<View>; 2] {
 /// The same, where the feed has seen that no lock has changed in between.
 fn still(waiters: u32, locks: u32) -> [Arc<View>; 2] {
     let [first, second] = [0.0, 1.0].map(|now| sample::crowd(waiters, locks, now).snapshot());
-    let rows = Arc::clone(&first.locks.rows);
+    let rows = Arc::clone(first.locks.last_rows());
     let mut second = second;
-    second.locks.rows = rows;
+    *second.locks.rows_mut() = rows;
     [first, second].map(|snapshot| Arc::new(sample::view(snapshot, 1)))
 }
 
@@ -73,11 +73,11 @@ fn feed(c: &mut Criterion) {
     let (waiters, locks) = (1_000, 22_000);
     let still = [0.0, 1.0].map(|now| sample::crowd(waiters, locks, now).snapshot());
     let mut changed = still.clone();
-    let mut rows = changed[1].locks.rows.as_ref().clone();
+    let mut rows = changed[1].locks.last_rows().as_ref().clone();
     for lock in rows.iter_mut().filter(|lock| !lock.granted) {
         lock.wait_start = lock.wait_start.map(|start| start + chrono::TimeDelta::seconds(60));
     }
-    changed[1].locks.rows = Arc::new(rows);
+    *changed[1].locks.rows_mut() = Arc::new(rows);
     for (name, snapshots) in [("no change", still), ("2,000 events", changed)] {
         let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
         let mut newest = snapshots.iter().cycle();

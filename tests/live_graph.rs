@@ -94,7 +94,7 @@ impl Sampler {
         let snapshot = self.session.poll(Some(&self.before)).await.unwrap();
         assert_eq!(snapshot.locks.error, None);
         let others = |lock: &&Lock| lock.pid.is_none_or(|pid| !self.own.contains(&pid));
-        let mut locks: Vec<Lock> = snapshot.locks.rows.iter().filter(others).copied().collect();
+        let mut locks: Vec<Lock> = snapshot.locks.last_rows().iter().filter(others).copied().collect();
         locks.sort_by_key(|lock| (lock.tag, lock.virtualtransaction, lock.pid, lock.mode, lock.granted));
         self.before = snapshot;
         locks
@@ -118,13 +118,13 @@ impl Sampler {
     /// The moment between five looks, if nothing changed.
     async fn moment(&mut self) -> Option<Moment> {
         let first = self.scan().await;
-        let backends = self.before.backends.rows.to_vec();
+        let backends = self.before.backends.last_rows().to_vec();
         if first.iter().all(|lock| lock.granted) {
             return None;
         }
         let truth = self.truth(&first, &backends).await;
         let second = self.scan().await;
-        let (answers, backends) = (self.before.answers.clone(), self.before.backends.rows.to_vec());
+        let (answers, backends) = (self.before.answers.clone(), self.before.backends.last_rows().to_vec());
         let again = self.truth(&second, &backends).await;
         let third = self.scan().await;
         let stable = first == second && second == third && truth == again && !truth.is_empty();

@@ -68,7 +68,7 @@ async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> 
     let limits = Limits { ask: 1_000, ..Limits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let snapshot = view.snapshot.as_ref().unwrap();
-    let backend = snapshot.backends.rows.iter().find(|backend| backend.pid == pid).unwrap();
+    let backend = snapshot.backends.last_rows().iter().find(|backend| backend.pid == pid).unwrap();
     let ask =
         Ask { from_chains: true, ..Ask::new(Verb::Terminate, vec![SelectedRow::Backend(backend.id())]) };
     let plan = sessions(&PlanContext { view: &view, rights: None, own_pids: &[] }, &ask);

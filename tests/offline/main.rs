@@ -14,15 +14,6 @@ mod config;
 mod cycles;
 mod fuzz;
 mod manual;
-mod manual_pages;
-mod monitoring;
-mod observed;
-mod plain_words;
-mod plain_words_of;
-mod proto;
-mod shapes;
-mod statements;
-mod text_on_screen;
 #[path = "../support/manual.rs"]
 mod manual_pages;
 mod monitoring;

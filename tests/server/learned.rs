@@ -54,7 +54,7 @@ fn notes(learned: &Learned) -> Vec<&str> {
 /// What the screens read of a key that is held.
 fn shown(view: &View, key: LockKey) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
-    let lock = snapshot.locks.rows.iter().find(|lock| lock.tag.advisory_key() == Some(key))?;
+    let lock = snapshot.locks.last_rows().iter().find(|lock| lock.tag.advisory_key() == Some(key))?;
     let database = snapshot.names.databases.get(&lock.tag.database()?)?;
     let context = Context { database: Some(database), ..Context::default() };
     view.lock_names.resolve(key, context).map(|name| name.to_string())

@@ -120,8 +120,8 @@ async fn where_no_spare_one_could_be_had_the_poll_serves() {
     let holder = small.holder.pid;
     let without = views.wait_for(|view| {
         view.snapshot.as_ref().is_some_and(|snapshot| {
-            !snapshot.backends.rows.is_empty()
-                && snapshot.backends.rows.iter().all(|backend| backend.pid != holder)
+            !snapshot.backends.last_rows().is_empty()
+                && snapshot.backends.last_rows().iter().all(|backend| backend.pid != holder)
         })
     });
     tokio::time::timeout(support::TIMEOUT, without).await.unwrap().unwrap();

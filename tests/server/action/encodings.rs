@@ -89,7 +89,7 @@ impl Place {
     async fn task(&self, snapshot: &Snapshot, name: &str) -> TaskTarget {
         let tasks = &snapshot.task_sets[0].tasks;
         assert_eq!(tasks.error, None);
-        let row = tasks.rows.iter().find(|row| row.name.as_deref() == Some(name)).unwrap();
+        let row = tasks.last_rows().iter().find(|row| row.name.as_deref() == Some(name)).unwrap();
         TaskTarget {
             table: self.oid("scheduled_tasks").await,
             source: "locktop.scheduled_tasks".into(),
@@ -102,7 +102,7 @@ impl Place {
     }
 
     async fn lease(&self, snapshot: &Snapshot) -> LeaseTarget {
-        let row: &Lease = &snapshot.systems.leases[0].section.rows[0];
+        let row: &Lease = &snapshot.systems.leases[0].section.last_rows()[0];
         LeaseTarget {
             table: self.oid("distlock").await,
             source: "locktop.distlock".into(),
@@ -116,7 +116,7 @@ impl Place {
     }
 
     async fn item(&self, snapshot: &Snapshot) -> ItemTarget {
-        let row: &Item = &snapshot.systems.items[0].section.rows[0];
+        let row: &Item = &snapshot.systems.items[0].section.last_rows()[0];
         ItemTarget {
             table: self.oid("task_queue").await,
             source: "locktop.task_queue".into(),

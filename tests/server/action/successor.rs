@@ -64,7 +64,7 @@ impl Stage {
         let of_user = |tag: &locktop::model::lock::LockTag| tag.virtualxid().is_none();
         let held = snapshot
             .locks
-            .rows
+            .last_rows()
             .iter()
             .find(|lock| lock.pid == Some(pid) && lock.granted && of_user(&lock.tag));
         let chosen = match (screen, held) {

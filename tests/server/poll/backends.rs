@@ -26,7 +26,7 @@ async fn backends_are_those_of_the_view() {
         silent.batch_execute("SET track_activities = off").await.unwrap();
         let mut session = session(&server).await;
         let (snapshot, _) = Views::open(&info).await.agree(&mut session).await;
-        let rows = &snapshot.backends.rows;
+        let rows = snapshot.backends.last_rows();
         for state in [
             State::Active,
             State::Idle,
@@ -78,11 +78,13 @@ async fn a_session_that_is_not_let_in_yet_is_what_the_view_says() {
         let views = Views::open(&info(&server)).await;
         let starting = |row: &&locktop::model::backend::Backend| row.state == Some(State::Starting);
         if server.version() >= 18 {
-            poll_until(&mut session, |snapshot| snapshot.backends.rows.iter().any(|row| starting(&row)))
-                .await;
+            poll_until(&mut session, |snapshot| {
+                snapshot.backends.last_rows().iter().any(|row| starting(&row))
+            })
+            .await;
         }
         let (snapshot, _) = views.agree(&mut session).await;
-        let row = snapshot.backends.rows.iter().find(starting);
+        let row = snapshot.backends.last_rows().iter().find(starting);
         assert_eq!(row.is_some(), server.version() >= 18);
         let Some(row) = row else { return };
         assert_eq!((row.datid, &row.user, row.query_id), (None, &None, None));

@@ -65,13 +65,16 @@ async fn names_that_cannot_be_looked_up_are_numbers_until_they_can() {
         let snapshot = session.poll(Some(&snapshot)).await.unwrap();
         assert_fresh(&snapshot);
         let datid = snapshot.server().unwrap().datid;
-        let user_pid =
-            snapshot.backends.rows.iter().find(|backend| backend.state == Some(State::IdleInTransaction));
+        let user_pid = snapshot
+            .backends
+            .last_rows()
+            .iter()
+            .find(|backend| backend.state == Some(State::IdleInTransaction));
         let relations = |snapshot: &Snapshot| {
             let pid = user_pid.map(|backend| backend.pid);
             let mut names: Vec<Option<String>> = snapshot
                 .locks
-                .rows
+                .last_rows()
                 .iter()
                 .filter(|lock| lock.pid == pid && lock.tag.database() == Some(datid))
                 .map(|lock| snapshot.names.relation(&lock.tag).map(ToString::to_string))

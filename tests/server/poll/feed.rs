@@ -52,7 +52,7 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         let snapshot = second.snapshot.as_deref().unwrap();
         let lock = snapshot
             .locks
-            .rows
+            .last_rows()
             .iter()
             .find(|lock| lock.pid == Some(admin_pid) && lock.tag.objid() == Some(3))
             .unwrap();
@@ -105,14 +105,14 @@ async fn a_server_that_was_killed_is_found_again() {
     let (before, after) = (first.snapshot.as_ref().unwrap(), again.snapshot.as_ref().unwrap());
     assert!(Arc::ptr_eq(before, after), "the old rows stay");
     assert_eq!(after.locks.taken_at, Some(after.taken_at));
-    assert!(after.locks.rows.iter().any(|lock| lock.tag.objid() == Some(3)));
+    assert!(after.locks.last_rows().iter().any(|lock| lock.tag.objid() == Some(3)));
     assert!(again.series == first.series && again.id > first.id);
     server.restart().await.unwrap();
     let back = feed.until(|view| view.link == Link::Live && view.id > again.id).await;
     let snapshot = back.snapshot.as_deref().unwrap();
     assert!(snapshot.taken_at > after.taken_at);
     assert_ne!(snapshot.server().unwrap().own_pid, own);
-    assert!(snapshot.locks.rows.iter().all(|lock| lock.tag.objid() != Some(3)), "the holder is gone");
+    assert!(snapshot.locks.last_rows().iter().all(|lock| lock.tag.objid() != Some(3)), "the holder is gone");
 }
 
 /// The poll's connection and the one in reserve, whatever is polled, and nothing is left of either.
@@ -132,8 +132,11 @@ async fn there_are_exactly_two_connections() {
             let own = snapshot.server().unwrap().own_pid;
             expected.truncate(1);
             expected.push(own);
-            let ours =
-                snapshot.backends.rows.iter().filter(|row| row.application.as_deref() == Some("locktop"));
+            let ours = snapshot
+                .backends
+                .last_rows()
+                .iter()
+                .filter(|row| row.application.as_deref() == Some("locktop"));
             let mut ours: Vec<i32> = ours.map(|row| row.pid).collect();
             ours.sort_unstable();
             let mut wanted = expected.clone();

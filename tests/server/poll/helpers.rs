@@ -96,7 +96,11 @@ pub(crate) fn assert_fresh(snapshot: &Snapshot) {
 
 /// Somebody waits for a lock that `pid` has asked for.
 pub(crate) fn waits(snapshot: &Snapshot, pid: i32) -> bool {
-    snapshot.locks.rows.iter().any(|lock| lock.pid == Some(pid) && !lock.granted && lock.wait_start.is_some())
+    snapshot
+        .locks
+        .last_rows()
+        .iter()
+        .any(|lock| lock.pid == Some(pid) && !lock.granted && lock.wait_start.is_some())
 }
 
 /// A server of the version that is there.

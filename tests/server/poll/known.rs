@@ -85,12 +85,12 @@ async fn after_every_step_a_snapshot_is_what_the_views_say() {
                 let (snapshot, _) = views.agree(&mut whole).await;
                 assert!(is_told(&whole).await);
                 let other = narrow.poll(None).await.unwrap();
-                let known = |lock| snapshot.locks.rows.contains(lock);
+                let known = |lock| snapshot.locks.last_rows().contains(lock);
                 let advisory = |rows: &[Lock]| {
                     rows.iter().filter(|lock| lock.tag.locktype() == LockType::Advisory).count()
                 };
-                assert_eq!(advisory(&other.locks.rows), advisory(&snapshot.locks.rows), "{step}");
-                let strange = other.locks.rows.iter().find(|lock| lock.pid.is_none() && !known(*lock));
+                assert_eq!(advisory(other.locks.last_rows()), advisory(snapshot.locks.last_rows()), "{step}");
+                let strange = other.locks.last_rows().iter().find(|lock| lock.pid.is_none() && !known(*lock));
                 assert_eq!(strange, None, "{step}");
             }
             drop(sessions);
@@ -118,14 +118,14 @@ async fn a_wait_for_what_a_quiet_session_holds_has_its_holder() {
                 let snapshot = poll_until(&mut session, |snapshot| waits(snapshot, waiter_pid)).await;
                 let awaited = snapshot
                     .locks
-                    .rows
+                    .last_rows()
                     .iter()
                     .find(|lock| lock.pid == Some(waiter_pid) && !lock.granted)
                     .unwrap();
                 let holder = pid(&sessions[0]).await;
                 let holds =
                     |lock: &&Lock| lock.granted && lock.tag == awaited.tag && lock.pid == Some(holder);
-                assert_eq!(snapshot.locks.rows.iter().filter(holds).count(), 1, "{sql}");
+                assert_eq!(snapshot.locks.last_rows().iter().filter(holds).count(), 1, "{sql}");
                 sessions[1].execute("SELECT pg_terminate_backend($1)", &[&waiter_pid]).await.unwrap();
                 assert!(waiting.await.unwrap().is_err());
                 poll_until(&mut session, |snapshot| snapshot.backend(waiter_pid).is_none()).await;
@@ -147,10 +147,10 @@ async fn what_a_session_that_ended_held_is_gone_with_it() {
         views.agree(&mut session).await;
         let (before, _) = views.agree(&mut session).await;
         assert!(is_told(&session).await);
-        assert!(before.locks.rows.iter().any(|lock| lock.pid == Some(ended)));
+        assert!(before.locks.last_rows().iter().any(|lock| lock.pid == Some(ended)));
         sessions[1].execute("SELECT pg_terminate_backend($1, 10000)", &[&ended]).await.unwrap();
         let after = session.poll(Some(&before)).await.unwrap();
-        assert!(after.locks.rows.iter().all(|lock| lock.pid != Some(ended)));
+        assert!(after.locks.last_rows().iter().all(|lock| lock.pid != Some(ended)));
         assert!(after.backend(ended).is_none());
         views.agree(&mut session).await;
     })

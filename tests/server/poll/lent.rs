@@ -20,20 +20,21 @@ const ROWS: &str = "INSERT INTO locktop.scheduled_tasks (task_name, task_type, n
 
 /// What of a snapshot does not depend on who looks.
 fn seen(snapshot: &Snapshot) -> BTreeSet<String> {
-    let ours: BTreeSet<i32> = (snapshot.backends.rows.iter())
+    let ours: BTreeSet<i32> = (snapshot.backends.last_rows().iter())
         .filter(|backend| backend.application.as_deref().is_some_and(|name| name.contains("locktop")))
         .map(|backend| backend.pid)
         .collect();
-    let locks = snapshot.locks.rows.iter().filter(|lock| lock.pid.is_none_or(|pid| !ours.contains(&pid)));
+    let locks =
+        snapshot.locks.last_rows().iter().filter(|lock| lock.pid.is_none_or(|pid| !ours.contains(&pid)));
     let mut seen: BTreeSet<String> = locks.map(|lock| format!("{lock:?}")).collect();
-    let others = snapshot.backends.rows.iter().filter(|backend| !ours.contains(&backend.pid));
+    let others = snapshot.backends.last_rows().iter().filter(|backend| !ours.contains(&backend.pid));
     let query = |backend: &Backend| backend.query.as_ref().map(|query| query.unredacted().to_string());
     seen.extend(others.map(|backend| format!("{} {:?} {:?}", backend.pid, backend.user, query(backend))));
     for set in snapshot.task_sets.iter() {
-        seen.insert(format!("{:?} {:?} {:?}", set.tables, set.tasks.rows, set.executions.rows));
+        seen.insert(format!("{:?} {:?} {:?}", set.tables, set.tasks.last_rows(), set.executions.last_rows()));
     }
     for leases in &snapshot.systems.leases {
-        seen.insert(format!("{:?} {:?}", leases.source.name, leases.section.rows));
+        seen.insert(format!("{:?} {:?}", leases.source.name, leases.section.last_rows()));
     }
     seen.extend(snapshot.names.relations.values().map(ToString::to_string));
     seen
@@ -82,7 +83,7 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
             assert_eq!(seen(&through), seen(&direct), "PostgreSQL {version}");
             assert_eq!(through.answers.len(), direct.answers.len());
             let own_pid = through.server().unwrap().own_pid;
-            assert!(through.backends.rows.iter().any(|backend| backend.pid == own_pid));
+            assert!(through.backends.last_rows().iter().any(|backend| backend.pid == own_pid));
         }
         assert!(lent.rights().is_some() && own.rights() == lent.rights());
 
@@ -91,7 +92,7 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         through = poll(&mut lent, Some(&through)).await;
         let said = errors(&through);
         assert!(!said.is_empty() && said.iter().all(|error| error.contains("locked")), "{said:?}");
-        assert!(!through.systems.leases[0].section.rows.is_empty());
+        assert!(!through.systems.leases[0].section.last_rows().is_empty());
         admin.batch_execute("COMMIT").await.unwrap();
         support::wait_until("it is read again", async || {
             through = poll(&mut lent, Some(&through)).await;
@@ -105,7 +106,7 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         let snapshot = poll(&mut wrong, None).await;
         let said = errors(&snapshot);
         assert!(said.len() == 1 && said[0].starts_with("[tables] in the config: "), "{said:?}");
-        assert!(!snapshot.locks.rows.is_empty() && !snapshot.systems.leases.is_empty());
+        assert!(!snapshot.locks.last_rows().is_empty() && !snapshot.systems.leases.is_empty());
 
         holder.batch_execute("ROLLBACK").await.unwrap();
         waits.await.unwrap().unwrap();

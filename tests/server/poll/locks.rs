@@ -33,15 +33,23 @@ async fn above_the_limit_only_advisory_and_awaited_locks_are_fetched() {
                 .await;
         let narrow = session.poll(Some(&whole)).await.unwrap();
         assert_fresh(&narrow);
-        assert_eq!(narrow.locks.rows.len() as u64 + narrow.locks_omitted, whole.locks.rows.len() as u64);
+        assert_eq!(
+            narrow.locks.last_rows().len() as u64 + narrow.locks_omitted,
+            whole.locks.last_rows().len() as u64
+        );
         assert!(narrow.locks_omitted > 0);
         let holds = |snapshot: &Snapshot| {
-            let waiting = snapshot.locks.rows.iter().find(|lock| !lock.granted).unwrap().tag;
-            snapshot.locks.rows.iter().filter(|lock| lock.tag == waiting).count()
+            let waiting = snapshot.locks.last_rows().iter().find(|lock| !lock.granted).unwrap().tag;
+            snapshot.locks.last_rows().iter().filter(|lock| lock.tag == waiting).count()
         };
         assert_eq!((holds(&narrow), holds(&whole)), (2, 2));
-        assert!(narrow.locks.rows.iter().any(|lock| lock.tag.advisory_key() == Some(LockKey::Bigint(9))));
-        assert!(narrow.locks.rows.iter().any(|lock| lock.pid.is_none()), "what names a prepared transaction");
+        assert!(
+            narrow.locks.last_rows().iter().any(|lock| lock.tag.advisory_key() == Some(LockKey::Bigint(9)))
+        );
+        assert!(
+            narrow.locks.last_rows().iter().any(|lock| lock.pid.is_none()),
+            "what names a prepared transaction"
+        );
         waiting.abort();
     })
     .await;

@@ -21,9 +21,11 @@ async fn a_role_without_rights_sees_less_and_nothing_fails() {
         let server = snapshot.server().unwrap();
         assert_eq!((&*server.user, server.sees_all, server.connections), ("nobody", false, 2));
         let hidden =
-            snapshot.backends.rows.iter().find(|row| row.user.as_deref() == Some("postgres")).unwrap();
+            snapshot.backends.last_rows().iter().find(|row| row.user.as_deref() == Some("postgres")).unwrap();
         assert_eq!((hidden.state, hidden.backend_start, &hidden.backend_type), (None, None, &None));
-        assert!(snapshot.locks.rows.iter().any(|lock| lock.tag.advisory_key() == Some(LockKey::Bigint(5))));
+        assert!(
+            snapshot.locks.last_rows().iter().any(|lock| lock.tag.advisory_key() == Some(LockKey::Bigint(5)))
+        );
     })
     .await;
 }
@@ -41,7 +43,7 @@ async fn a_section_that_fails_keeps_its_rows_and_no_other_suffers() {
         let error = second.backends.error.as_deref().unwrap();
         assert!(error.contains("pg_stat_get_activity") && error.contains("SQLSTATE 42501"), "{error}");
         assert_eq!(second.backends.taken_at, Some(first.taken_at));
-        assert!(Arc::ptr_eq(&second.backends.rows, &first.backends.rows));
+        assert!(Arc::ptr_eq(second.backends.last_rows(), first.backends.last_rows()));
         assert_eq!(second.locks.error, None);
         assert_eq!(second.locks.taken_at, Some(second.taken_at));
         let grant = function.replace("FROM", "TO");

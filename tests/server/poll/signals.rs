@@ -82,7 +82,7 @@ type Choice = Box<dyn Fn(&Backend) -> bool>;
 
 /// A session or process as a superuser sees it.
 async fn seen(admin: &mut Session, what: impl Fn(&Backend) -> bool) -> Backend {
-    let found = |snapshot: &Snapshot| snapshot.backends.rows.iter().find(|row| what(row)).cloned();
+    let found = |snapshot: &Snapshot| snapshot.backends.last_rows().iter().find(|row| what(row)).cloned();
     let snapshot = poll_until(admin, |snapshot| found(snapshot).is_some()).await;
     found(&snapshot).unwrap()
 }

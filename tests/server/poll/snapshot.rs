@@ -25,7 +25,7 @@ async fn a_snapshot_shows_who_holds_and_who_waits() {
         let first = poll_until(&mut session, |snapshot| waits(snapshot, waiter_pid)).await;
         let snapshot = session.poll(Some(&first)).await.unwrap();
         assert_fresh(&snapshot);
-        let lock = snapshot.locks.rows.iter().find(|lock| !lock.granted).unwrap();
+        let lock = snapshot.locks.last_rows().iter().find(|lock| !lock.granted).unwrap();
         assert_eq!(lock.tag.advisory_key(), Some(LockKey::Pair(7, -8)));
         let [answer] = &snapshot.answers[..] else { panic!("{:?}", snapshot.answers) };
         assert_eq!((answer.waiter, &answer.blockers[..]), (waiter_pid, &[holder_pid][..]));
@@ -73,7 +73,7 @@ async fn one_snapshot_asks_about_what_it_saw() {
         assert_eq!(snapshot.answers.len(), 3, "the oldest three are asked about");
         assert_eq!(view.graph.roots.len(), 1);
         assert_eq!((view.graph.roots[0].blocked, view.graph.roots[0].frees), (5, 5));
-        let lock = snapshot.locks.rows.iter().find(|lock| !lock.granted).unwrap();
+        let lock = snapshot.locks.last_rows().iter().find(|lock| !lock.granted).unwrap();
         assert_eq!(snapshot.names.relation(&lock.tag).map(|name| &**name), Some("accounts"));
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
     })

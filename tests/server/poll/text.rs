@@ -35,8 +35,12 @@ async fn text_in_any_encoding_is_data() {
         let snapshot = session.poll(None).await.unwrap();
         assert_fresh(&snapshot);
         let query = |database: &str| {
-            let row =
-                snapshot.backends.rows.iter().find(|row| row.database.as_deref() == Some(database)).unwrap();
+            let row = snapshot
+                .backends
+                .last_rows()
+                .iter()
+                .find(|row| row.database.as_deref() == Some(database))
+                .unwrap();
             row.query.clone().unwrap()
         };
         assert_eq!(query("latin"), "SELECT 'café'".into());
@@ -91,7 +95,7 @@ async fn bytes_of_no_encoding_are_data_wherever_they_are() {
         let snapshot = poll_until(&mut session, named).await;
         assert_fresh(&snapshot);
         assert!(snapshot.names.databases.values().any(|name| &**name == "d\u{fffd}"));
-        let [prepared] = &snapshot.prepared.rows[..] else { panic!("{:?}", snapshot.prepared) };
+        let [prepared] = &snapshot.prepared.last_rows()[..] else { panic!("{:?}", snapshot.prepared) };
         assert_eq!(&*prepared.gid, "g\u{fffd}\u{fffd}");
         assert_eq!(
             (prepared.owner.as_deref(), prepared.database.as_deref()),
@@ -99,8 +103,8 @@ async fn bytes_of_no_encoding_are_data_wherever_they_are() {
         );
         let bad =
             "SELECT '\u{fffd}\u{fffd}\u{fffd}', '\u{fffd}', '\u{fffd}\u{fffd}\u{fffd}', '\u{fffd}\u{fffd}'";
-        let row = snapshot.backends.rows.iter().find(|row| row.query == Some(bad.into()));
-        let row = row.unwrap_or_else(|| panic!("{:?}", snapshot.backends.rows));
+        let row = snapshot.backends.last_rows().iter().find(|row| row.query == Some(bad.into()));
+        let row = row.unwrap_or_else(|| panic!("{:?}", snapshot.backends.last_rows()));
         // Before version 16 the server puts a question mark for each such byte of the name, and since then its code.
         let name = if server.version() >= 16 { r"a\xf0\x9f" } else { "a??" };
         assert_eq!(row.application.as_deref(), Some(name));

@@ -62,12 +62,12 @@ impl Lines {
     /// What a snapshot says of all processes but some.
     pub(crate) fn of(snapshot: &Snapshot, without: &[i32]) -> Self {
         let other = |pid: i32| !without.contains(&pid);
-        let locks = snapshot.locks.rows.iter().filter(|lock| lock.pid.is_none_or(other));
-        let backends = snapshot.backends.rows.iter().filter(|backend| other(backend.pid));
+        let locks = snapshot.locks.last_rows().iter().filter(|lock| lock.pid.is_none_or(other));
+        let backends = snapshot.backends.last_rows().iter().filter(|backend| other(backend.pid));
         Self {
             locks: locks.map(lock).collect(),
             backends: backends.map(backend).collect(),
-            prepared: snapshot.prepared.rows.iter().map(prepared).collect(),
+            prepared: snapshot.prepared.last_rows().iter().map(prepared).collect(),
         }
         .sorted()
     }

@@ -86,7 +86,7 @@ async fn an_item_that_was_claimed_is_seen_with_its_key_and_is_lost_with_its_sess
     worker.execute("SELECT locktop.claim_queue_items('worker-1', 1)", &[]).await.unwrap();
     let view = stage.look().await;
     assert_eq!(states(&view), [(1, "running"), (2, "pending")]);
-    let (row, locks) = (&view.queue.rows, &view.snapshot.as_ref().unwrap().locks.rows);
+    let (row, locks) = (&view.queue.rows, view.snapshot.as_ref().unwrap().locks.last_rows());
     let row = row.iter().find(|row| row.id.id == 1).unwrap();
     let held = locks.iter().find(|lock| Some(lock.tag) == row.tag).unwrap();
     assert_eq!((held.pid, row.pid), (Some(pid(&worker).await), Some(pid(&worker).await)));

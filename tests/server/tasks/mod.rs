@@ -143,7 +143,7 @@ async fn they_are_read_on_every_version() {
         let errors: Vec<_> = sets.iter().map(|set| (&set.tasks.error, &set.executions.error)).collect();
         assert_eq!(errors, [(&None, &None), (&None, &None)], "PostgreSQL {version}");
         let counts: Vec<_> =
-            sets.iter().map(|set| (set.tasks.rows.len(), set.executions.rows.len())).collect();
+            sets.iter().map(|set| (set.tasks.last_rows().len(), set.executions.last_rows().len())).collect();
         assert_eq!(counts, [(3, 1), (3, 1)], "PostgreSQL {version}");
         assert_eq!(stage.states(), ["due", "due", "due", "slow", "idle", "overdue"], "PostgreSQL {version}");
     }
@@ -207,7 +207,7 @@ async fn tables_that_appear_are_found_and_tables_that_change_are_read_anew() {
     let view = stage.look().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert!(set.tasks.error.as_ref().unwrap().contains("schedule_cron"), "{:?}", set.tasks.error);
-    assert_eq!(set.tasks.rows.len(), 3, "the rows before");
+    assert_eq!(set.tasks.last_rows().len(), 3, "the rows before");
     assert_eq!(set.executions.error, None, "the other table is not concerned");
     stage
         .look_until("the columns are looked up again", |view| {
@@ -233,7 +233,7 @@ async fn a_locked_task_table_makes_its_own_section_old_and_says_who_holds_it() {
         assert_eq!((&recipe.tasks.error, &recipe.executions.error), (&None, &None));
         let expected = format!("locktop.scheduled_tasks is locked: {pid} holds AccessExclusiveLock");
         assert_eq!(own.tasks.error.as_deref(), Some(expected.as_str()));
-        assert_eq!(own.tasks.rows.len(), 3, "the rows before stay");
+        assert_eq!(own.tasks.last_rows().len(), 3, "the rows before stay");
         assert_eq!((&snapshot.locks.error, &snapshot.backends.error), (&None, &None));
         let json = stage.json();
         assert_eq!(json["tasks"].as_array().unwrap().len(), 3, "those of the other table");
@@ -312,7 +312,11 @@ async fn a_long_log_is_read_by_its_indexes_alone() {
         let view = stage.look().await;
         let set = &view.snapshot.as_ref().unwrap().task_sets[0];
         assert_eq!(set.executions.error, None);
-        assert_eq!(set.executions.rows.len(), 16, "one that runs, however old, and the last five of each");
+        assert_eq!(
+            set.executions.last_rows().len(),
+            16,
+            "one that runs, however old, and the last five of each"
+        );
         let scans = "SELECT seq_scan, seq_tup_read, idx_scan FROM pg_stat_user_tables WHERE relname = 'task_execution_log'";
         // The statistics of a session are written when it ends.
         stage.close();
@@ -336,7 +340,11 @@ async fn a_log_without_indexes_is_not_read_whole() {
     let mut stage = Stage::new(&format!("{RECIPE}; {bare}")).await;
     let view = stage.look().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
-    assert_eq!((set.executions.rows.len(), set.running_cut), (1000, true), "the newest, and it is said");
+    assert_eq!(
+        (set.executions.last_rows().len(), set.running_cut),
+        (1000, true),
+        "the newest, and it is said"
+    );
     let other = stage.client().await;
     other
         .batch_execute("ALTER TABLE task_execution_log DROP CONSTRAINT task_execution_log_pkey")

@@ -95,21 +95,21 @@ pub(crate) fn rows(view: &View) -> Vec<String> {
         seen.push(error.map_or(format!("{name} {rows}"), |error| format!("{name} - {error}")));
     };
     for set in snapshot.task_sets.iter() {
-        tell("tasks", set.tasks.rows.len(), set.tasks.error.as_deref());
-        tell("executions", set.executions.rows.len(), set.executions.error.as_deref());
+        tell("tasks", set.tasks.last_rows().len(), set.tasks.error.as_deref());
+        tell("executions", set.executions.last_rows().len(), set.executions.error.as_deref());
     }
     let systems = &snapshot.systems;
     for table in &systems.leases {
-        tell("leases", table.section.rows.len(), table.section.error.as_deref());
+        tell("leases", table.section.last_rows().len(), table.section.error.as_deref());
     }
     for table in &systems.items {
-        tell("items", table.section.rows.len(), table.section.error.as_deref());
+        tell("items", table.section.last_rows().len(), table.section.error.as_deref());
     }
     for table in &systems.limits {
-        tell("limits", table.section.rows.len(), table.section.error.as_deref());
+        tell("limits", table.section.last_rows().len(), table.section.error.as_deref());
     }
     for table in &systems.generators {
-        tell("generators", table.section.rows.len(), table.section.error.as_deref());
+        tell("generators", table.section.last_rows().len(), table.section.error.as_deref());
     }
     seen
 }
