@@ -73,7 +73,7 @@ impl Redaction {
             return self.apply(snapshot);
         }
         let mut now = Known::default();
-        for query in snapshot.backends.rows.iter().filter_map(|row| row.query.as_ref()) {
+        for query in snapshot.backends.last_rows().iter().filter_map(|row| row.query.as_ref()) {
             let text = query.unredacted();
             now.0.entry(place(text)).or_insert_with(|| {
                 let before = known.0.get(&place(text)).map(|(_, left)| Text::clone(left));
@@ -82,7 +82,7 @@ impl Redaction {
         }
         if now.0.values().any(|(text, left)| !Arc::ptr_eq(text, left)) {
             for query in
-                Arc::make_mut(&mut snapshot.backends.rows).iter_mut().filter_map(|row| row.query.as_mut())
+                Arc::make_mut(snapshot.backends.rows_mut()).iter_mut().filter_map(|row| row.query.as_mut())
             {
                 if let Some((_, left)) = now.0.get(&place(query.unredacted())) {
                     *query = QueryText::from(Text::clone(left));
@@ -219,11 +219,13 @@ mod tests {
                         continue;
                     }
                     let mut snapshot = crate::sample::incident(0.0).snapshot();
-                    for backend in Arc::make_mut(&mut snapshot.backends.rows) {
+                    for backend in Arc::make_mut(snapshot.backends.rows_mut()) {
                         backend.query = Some(statement.into());
                     }
                     mode.apply(&mut snapshot);
-                    for query in snapshot.backends.rows.iter().filter_map(|backend| backend.query.as_ref()) {
+                    for query in
+                        snapshot.backends.last_rows().iter().filter_map(|backend| backend.query.as_ref())
+                    {
                         assert!(!query.unredacted().contains("s3c"), "{mode:?}: {}", query.unredacted());
                     }
                 }
