@@ -136,7 +136,7 @@ fn read(one: &mut Place, row: &SimpleQueryRow) {
                 relation.others.push(other);
             }
         }
-        (6, Place::Missing(_)) => {
+        (6, Place::Missing(_)) if value(row, 1) == Some("object") => {
             let oid = value(row, 2).and_then(|oid| oid.parse().ok());
             *one = Place::Object(oid.into_iter().collect(), Vec::new());
         }
@@ -167,6 +167,7 @@ fn other(row: &SimpleQueryRow) -> Option<Other> {
     let role = match value(row, 1)? {
         "below" => Role::Below,
         "base" => Role::Base,
+        "source" => Role::Source,
         "views" => Role::Views,
         "parent" => Role::Parent,
         "referenced" => Role::Referenced,

@@ -32,6 +32,7 @@ const ITS_KEYS: &[Also] = &[
     Also::of(Role::Referenced, AX),
     Also::of(Role::Referencing, AX).with("CASCADE"),
     Also::of(Role::Views, AX).with("CASCADE"),
+    Also::of(Role::Sequences, AX),
 ];
 
 /// The first whose pattern fits counts.
@@ -124,17 +125,19 @@ pub(super) static ACTIONS: &[Form] = &[
     action("ALTER COLUMN SET COMPRESSION", "ALTER [COLUMN] % SET COMPRESSION %", "ALTER v SET COMPRESSION pglz"),
     form("ALTER COLUMN SET (…)", "ALTER [COLUMN] % {SET|RESET} (N_DISTINCT)", &[SUX], "ALTER v SET (n_distinct = 5)"),
     own("ALTER COLUMN ADD IDENTITY", "ALTER [COLUMN] % ADD GENERATED *", "ALTER TABLE lone ALTER a ADD GENERATED ALWAYS AS IDENTITY"),
-    own("ALTER COLUMN SET IDENTITY", "ALTER [COLUMN] % {SET|RESTART} *", "ALTER n SET GENERATED ALWAYS")
-        .also(&[Also::of(Role::Sequences, SRX)]),
-    own("ALTER COLUMN DROP IDENTITY", "ALTER [COLUMN] % DROP IDENTITY [IF EXISTS]", "ALTER n DROP IDENTITY IF EXISTS")
-        .also(SEQUENCES),
+    own("ALTER COLUMN SET IDENTITY", "ALTER [COLUMN] $ {RESTART|SET {GENERATED|INCREMENT|START|RESTART|MINVALUE|MAXVALUE|NO|CACHE|CYCLE}} *", "ALTER n SET GENERATED ALWAYS")
+        .also(&[Also::of(Role::Sequences, SRX)])
+        .by_name(),
+    own("ALTER COLUMN DROP IDENTITY", "ALTER [COLUMN] $ DROP IDENTITY [IF EXISTS]", "ALTER n DROP IDENTITY IF EXISTS")
+        .also(SEQUENCES)
+        .by_name(),
     action("ALTER COLUMN SET EXPRESSION", "ALTER [COLUMN] % SET EXPRESSION AS ()", "ALTER TABLE gen ALTER made SET EXPRESSION AS (n + 2)")
         .since(17)
         .work(Work::MayRewrite)
         .note("for a virtual column, from 18, it does not rewrite the table"),
     action("ALTER COLUMN DROP EXPRESSION", "ALTER [COLUMN] % DROP EXPRESSION [IF EXISTS]", "ALTER TABLE gen ALTER made DROP EXPRESSION"),
     own("ALTER CONSTRAINT", "ALTER CONSTRAINT % *", "ALTER TABLE ref ALTER CONSTRAINT ref_t DEFERRABLE").also(PARTITIONS),
-    form("ENABLE, DISABLE TRIGGER", "{ENABLE|DISABLE} [{REPLICA|ALWAYS}] TRIGGER %", &[SRX], "DISABLE TRIGGER g").also(PARTITIONS),
+    form("ENABLE, DISABLE TRIGGER", "{ENABLE|DISABLE} [{REPLICA|ALWAYS}] TRIGGER %", &[SRX], "DISABLE TRIGGER g").note("a row trigger of a partitioned table is changed on its partitions, which are locked, too"),
     own("ENABLE, DISABLE RULE", "{ENABLE|DISABLE} [{REPLICA|ALWAYS}] RULE %", ""),
     own("ROW LEVEL SECURITY", "{ENABLE|DISABLE|FORCE|NO FORCE} ROW LEVEL SECURITY", "ENABLE ROW LEVEL SECURITY"),
     form("CLUSTER ON", "CLUSTER ON %", &[SUX], "CLUSTER ON t_pkey"),

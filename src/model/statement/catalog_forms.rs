@@ -97,6 +97,7 @@ pub(super) static STATEMENTS: &[Form] = &[
     form("ALTER SUBSCRIPTION", "ALTER SUBSCRIPTION #SUBSCRIPTION {SET|ADD|DROP|REFRESH|ENABLE|DISABLE|CONNECTION|SKIP} *", &[AX]),
     form("DROP SUBSCRIPTION", "DROP SUBSCRIPTION #SUBSCRIPTION [{CASCADE|RESTRICT}]", &[AX])
         .note("if it has a replication slot, it drops that on the publisher, and cannot run in a transaction block"),
+    form("CREATE ROLE … IN ROLE", "CREATE {ROLE|USER|GROUP} % * {IN ROLE|IN GROUP} #ROLE+ *", &[SUX]).from(&[16]),
     form("CREATE ROLE", "CREATE {ROLE|USER|GROUP} % *", NOTHING),
     form("ALTER ROLE … SET", "ALTER {ROLE|USER} {ALL|%} [IN DATABASE %] {SET|RESET} *", NOTHING),
     form("ALTER GROUP … USER", "ALTER GROUP #GROUP {ADD|DROP} USER *", &[SUX]).from(&[16]),

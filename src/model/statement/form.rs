@@ -56,6 +56,8 @@ pub enum Role {
     Partitions,
     /// The tables that a view reads, at any depth.
     Base,
+    /// The same of a materialized view, which are read when it is refreshed.
+    Source,
     /// The partitioned table that it is a partition of.
     Parent,
     /// Tables that its foreign keys refer to.

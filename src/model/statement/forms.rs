@@ -255,13 +255,13 @@ pub(super) static STATEMENTS: &[Form] = &[
         &[X],
         "REFRESH MATERIALIZED VIEW CONCURRENTLY m",
     )
-    .also(&[Also::of(Role::Base, AS)])
+    .also(&[Also::of(Role::Source, AS)])
     .work(Work::Rows),
     form("REFRESH MATERIALIZED VIEW WITH NO DATA", "REFRESH MATERIALIZED VIEW @ WITH NO DATA", &[AX], "REFRESH MATERIALIZED VIEW m WITH NO DATA")
         .work(Work::Empties),
     form("REFRESH MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW @ [WITH DATA]", &[AX], "REFRESH MATERIALIZED VIEW m")
         .work(Work::Rewrites)
-        .also(&[Also::of(Role::Base, AS)])
+        .also(&[Also::of(Role::Source, AS)])
         .advice("REFRESH MATERIALIZED VIEW CONCURRENTLY does not block readers; it needs a unique index"),
     form(
         "CREATE CONSTRAINT TRIGGER",

@@ -313,7 +313,9 @@ impl Statement {
     }
 
     fn with_query(&mut self, query: Query, runs: bool) {
-        for (relation, mode) in query.takes {
+        // A recursive view reads itself.
+        let takes = query.takes.into_iter().filter(|(relation, _)| !self.created.contains(relation));
+        for (relation, mode) in takes.collect::<Vec<_>>() {
             let is_subject = runs && mode == LockMode::RowExclusive;
             self.add(Target::Relation(relation), mode, is_subject);
         }
