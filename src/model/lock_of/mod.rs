@@ -5,12 +5,12 @@ mod meeting;
 mod tests;
 
 pub use self::meeting::{How, Meeting, Obstacle, meeting};
-use super::Text;
 use super::lock::{Lock, LockMode, LockType};
 use super::lock_key::LockKey;
 use super::statement::{Also, Role, Statement, Take, Target};
 use super::view::View;
 use super::wait_graph::Party;
+use super::{QueryText, Text};
 
 /// The search path leads to nothing of a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -184,7 +184,7 @@ pub struct Known {
     /// `idle in transaction`, `autovacuum worker`, `prepared`.
     pub state: String,
     /// Its statement, or the last one.
-    pub query: Option<Text>,
+    pub query: Option<QueryText>,
 }
 
 /// What is known of a party.

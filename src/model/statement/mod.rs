@@ -14,8 +14,10 @@ mod pattern;
 mod pieces;
 mod query;
 mod read;
+pub mod redacted;
 pub mod scan;
 pub mod script;
+pub mod secrets;
 #[cfg(test)]
 mod tests;
 pub mod token;

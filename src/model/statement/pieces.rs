@@ -28,7 +28,7 @@ pub enum Unknown {
 /// `or near "x"`, or the end.
 pub(super) fn near(token: Option<&Token<'_>>) -> String {
     match token {
-        Some(token) => format!("or near \"{}\"", token.text.chars().take(40).collect::<String>()),
+        Some(token) => format!("or near \"{}\"", token.shown()),
         None => "end of input".to_owned(),
     }
 }
@@ -165,10 +165,7 @@ pub(super) fn called(tokens: &[Token<'_>], left: usize) -> Unknown {
         token.kind == Kind::Word && token.text.bytes().all(|byte| byte.is_ascii_alphabetic())
     });
     let name = words.map(|token| token.text.to_ascii_uppercase()).collect::<Vec<_>>().join(" ");
-    let from = tokens.get(at).map_or_else(
-        || "its end".to_owned(),
-        |token| format!("\"{}\"", token.text.chars().take(40).collect::<String>()),
-    );
+    let from = tokens.get(at).map_or_else(|| "its end".to_owned(), |token| format!("\"{}\"", token.shown()));
     Unknown::Form(name, from)
 }
 
@@ -213,7 +210,10 @@ pub(super) fn psql(text: &str) -> Option<Unknown> {
     let command = text.split_ascii_whitespace().next().unwrap_or_default();
     let is_listing = command.starts_with("\\d") || command.starts_with("\\l");
     let harmless = is_listing || HARMLESS.contains(&command);
-    (!harmless).then(|| Unknown::Psql(text.trim_end().chars().take(80).collect()))
+    // The name of a file is shown; a string to connect with may have a password.
+    let is_file = command.starts_with("\\i");
+    let shown = if is_file { text.trim_end() } else { command };
+    (!harmless).then(|| Unknown::Psql(shown.chars().take(80).collect()))
 }
 
 /// The tokens inside of the parentheses that begin at the first.

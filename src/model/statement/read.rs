@@ -36,7 +36,7 @@ fn of_psql(text: &str) -> Result<Statement, Unknown> {
     match psql(text) {
         Some(unknown) => Err(unknown),
         None => Ok(Statement {
-            name: text.trim_end().chars().take(40).collect(),
+            name: text.split_ascii_whitespace().next().unwrap_or_default().to_owned(),
             forms: vec![&catalog_forms::PSQL],
             ..Statement::default()
         }),
@@ -182,7 +182,7 @@ fn altered_table(tokens: &[Token<'_>]) -> Option<Result<Statement, Unknown>> {
         let form = ACTIONS.iter().find_map(|form| Some((form, matching.matched(form.pattern, action)?)));
         let Some((form, named)) = form else {
             let from = match action.len().checked_sub(matching.left).and_then(|at| action.get(at)) {
-                Some(token) => format!("\"{}\"", token.text.chars().take(40).collect::<String>()),
+                Some(token) => format!("\"{}\"", token.shown()),
                 None => "its end".to_owned(),
             };
             return Some(Err(Unknown::Form("ALTER TABLE".to_owned(), from)));

@@ -9,6 +9,7 @@ use super::{Judgement, Report, Verdict};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockModes};
 use crate::model::lock_of::{How, Meeting, Obstacle, Place, known};
+use crate::model::output::{Channel, shown};
 use crate::model::statement::script::{End, Held, Transaction};
 use crate::model::statement::{Statement, Take, Target};
 use crate::model::view::View;
@@ -299,7 +300,7 @@ fn in_the_way(view: &View, one: &Obstacle) -> InTheWay {
         who: known.who,
         state: known.state,
         transaction: one.since.map(|since| age(view, since)),
-        query: known.query.map(|query| query.to_string()),
+        query: known.query.map(|query| shown(Channel::LockOf, &query).into_owned()),
         waits_for: one.roots.iter().map(|root| root.pid()).collect(),
     }
 }

@@ -102,7 +102,7 @@ fn a_migration_is_judged_by_transaction() {
     assert_eq!(
         text(&report, None),
         "\
-1, line 1: \\set ON_ERROR_STOP on
+1, line 1: \\set
 
 2, line 2: BEGIN, COMMIT, …
 

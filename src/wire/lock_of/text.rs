@@ -5,6 +5,7 @@ use super::{Judgement, Now, Report};
 use crate::model::backend::Backend;
 use crate::model::lock::LockMode;
 use crate::model::lock_of::{CatalogRelation, How, Meeting, Obstacle, Place, known};
+use crate::model::output::{Channel, shown};
 use crate::model::statement::{Act, Nowait, Statement, Take, Target};
 use crate::model::view::View;
 use crate::model::{Timestamp, wait_graph::Party};
@@ -412,8 +413,9 @@ fn obstacle(view: &View, one: &Obstacle) -> String {
     } else {
         format!(", waits itself, at the root for {}", roots.join(", "))
     };
-    let query = known.query.as_deref().filter(|query| !query.trim().is_empty());
-    let query = query.map(|query| format!(": {}", crate::text::one_line_prefix(query, 60)));
+    let query = known.query.as_ref().filter(|query| !query.is_blank());
+    let query =
+        query.map(|query| format!(": {}", crate::text::one_line_prefix(&shown(Channel::LockOf, query), 60)));
     let state = if known.state.is_empty() { "state hidden" } else { &*known.state };
     format!(
         "{} {does}: {state}{}{}{roots}{}",
