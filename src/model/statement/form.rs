@@ -103,6 +103,7 @@ impl Also {
 
 /// A form of statement. `pattern` is in the language of the module `pattern`; for an action of ALTER TABLE it is that of the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own, most forms have none")]
 pub struct Form {
     /// What it is called: `ALTER TABLE … SET NOT NULL`.
     pub name: &'static str,

@@ -153,10 +153,11 @@ impl Reader {
             Some(Control::Rollback(chain)) => self.end_and(at, End::Rollback, *chain),
             Some(Control::PrepareTransaction) => self.end_and(at, End::Prepared, false),
             Some(Control::RollbackTo(name)) => self.rollback_to(at, name),
-            _ => match statement {
-                Some(statement) => step.problem = self.run(at, statement),
-                None => {}
-            },
+            _ => {
+                if let Some(statement) = statement {
+                    step.problem = self.run(at, statement);
+                }
+            }
         }
         // BEGIN is of the transaction that it begins.
         step.transaction = step.transaction.or(self.open.as_ref().map(|open| open.at));
@@ -233,10 +234,10 @@ impl Reader {
             }
         }
         if end == End::Rollback {
-            self.kept = self.committed.clone();
+            self.kept.clone_from(&self.committed);
         }
-        self.committed = self.kept.clone();
-        self.now = self.kept.clone();
+        self.committed.clone_from(&self.kept);
+        self.now.clone_from(&self.kept);
     }
 
     fn rollback_to(&mut self, at: usize, name: &str) {
@@ -245,7 +246,7 @@ impl Reader {
         open.aborted = false;
         open.savepoints.truncate(place + 1);
         let Some((_, kept, timeouts)) = open.savepoints.get(place) else { return };
-        self.now = timeouts.clone();
+        self.now.clone_from(timeouts);
         if let Some(transaction) = self.found.transactions.get_mut(open.at) {
             for held in transaction.held.iter_mut().skip(*kept) {
                 held.until = held.until.or(Some(at));

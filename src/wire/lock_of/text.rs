@@ -245,10 +245,10 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
     let words = match report.judge(number) {
         Judgement::Nothing => return,
         Judgement::Waits => "it would wait".to_owned(),
-        Judgement::Refused => match statement.calls.is_empty() {
-            true => "it would fail at once: it cannot have the lock".to_owned(),
-            false => "it would return false: it cannot have the lock".to_owned(),
-        },
+        Judgement::Refused if statement.calls.is_empty() => {
+            "it would fail at once: it cannot have the lock".to_owned()
+        }
+        Judgement::Refused => "it would return false: it cannot have the lock".to_owned(),
         Judgement::Free if report.met(number).any(|met| met.row_lockers > 0) => {
             "no session is in its way with a lock of the table; one of a row can be".to_owned()
         }

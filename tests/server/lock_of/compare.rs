@@ -276,9 +276,10 @@ async fn statements_lock_what_lock_of_says() {
         let stage = Stage::of(version).await;
         let mut of_version = Vec::new();
         for entry in &entries {
-            let (observed, work) = match entry.obstacles.is_empty() {
-                true => stage.in_transaction(entry).await,
-                false => (stage.alone(entry).await, None),
+            let (observed, work) = if entry.obstacles.is_empty() {
+                stage.in_transaction(entry).await
+            } else {
+                (stage.alone(entry).await, None)
             };
             wrong.extend(work.map(|work| format!("{version} {}: {work}", entry.text)));
             if observed != entry.on(version) && !accepts() {
@@ -289,7 +290,9 @@ async fn statements_lock_what_lock_of_says() {
                 ));
             }
             match (compared(&stage, entry, &observed).await, &entry.reason) {
-                (Some(_), Some(_)) => drop(differ.insert(&entry.text)),
+                (Some(_), Some(_)) => {
+                    differ.insert(&entry.text);
+                }
                 (Some(difference), None) => wrong.push(format!("{version} {}: {difference}", entry.text)),
                 (None, _) => {}
             }
