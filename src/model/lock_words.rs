@@ -1,4 +1,4 @@
-//! Modes of table locks in words: what takes each, and what others may do meanwhile (documentation, "Explicit Locking", table 13.2).
+//! Modes of table locks in words: what takes each, and what others can do meanwhile (documentation, "Explicit Locking", table 13.2).
 
 use super::lock::{LockMode, LockModes};
 
@@ -29,7 +29,7 @@ pub const fn taken_by(mode: LockMode) -> &'static str {
     }
 }
 
-/// What somebody does with a table who takes a mode, as a DBA would say it.
+/// What a session does with a table when it takes a mode.
 const fn activity(mode: LockMode) -> &'static str {
     match mode {
         LockMode::AccessShare | LockMode::SIRead => "read it",
@@ -43,20 +43,58 @@ const fn activity(mode: LockMode) -> &'static str {
     }
 }
 
-/// `others may read it and lock its rows (FOR UPDATE), but not change its rows, vacuum or analyze it, …`: what goes on beside a
-/// mode, and what waits.
+/// `others can read it and lock its rows (FOR UPDATE), but not change its rows, vacuum or analyze it, …`: what runs together with a
+/// mode on a table, and what waits.
 pub fn beside(mode: LockMode) -> String {
     // Only materialized views are refreshed: it says nothing of a table.
     let all =
         || MODES.into_iter().filter(|other| *other != LockMode::Exclusive || mode == LockMode::Exclusive);
     let waits = |other: &LockMode| other.conflicts_with(LockModes::of(mode));
-    let may: Vec<&str> = all().filter(|other| !waits(other)).map(activity).collect();
-    let may_not: Vec<&str> = all().filter(waits).map(activity).collect();
-    match (may.len(), may_not.len()) {
-        (0, _) => "nobody else may even read it".to_owned(),
-        (_, 0) => "others may do with it what they want".to_owned(),
-        (_, 1) => format!("others may do anything with it but {}", listed(&may_not, "or")),
-        _ => format!("others may {}, but not {}", listed(&may, "and"), listed(&may_not, "or")),
+    let can: Vec<&str> = all().filter(|other| !waits(other)).map(activity).collect();
+    let cannot: Vec<&str> = all().filter(waits).map(activity).collect();
+    match (can.len(), cannot.len()) {
+        (0, _) => "others cannot even read it".to_owned(),
+        (_, 0) => "others can do anything with it".to_owned(),
+        (_, 1) => format!("others can do anything with it but {}", listed(&cannot, "or")),
+        _ => format!("others can {}, but not {}", listed(&can, "and"), listed(&cannot, "or")),
+    }
+}
+
+/// The same of a query, which also locks single rows.
+pub fn beside_rows(mode: LockMode) -> String {
+    match mode {
+        LockMode::RowShare => {
+            "others can read it, and change or lock other rows of it, not the same rows; refresh, drop, truncate and alter wait".to_owned()
+        }
+        LockMode::RowExclusive => "others can read it, and change or lock other rows of it, not the same rows; CREATE INDEX, CREATE TRIGGER, drop, truncate and alter wait".to_owned(),
+        other => beside(other),
+    }
+}
+
+/// The same of a sequence.
+pub const fn beside_sequence(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
+            "others can call nextval() and setval(); ALTER SEQUENCE and DROP SEQUENCE wait"
+        }
+        LockMode::ShareUpdateExclusive => {
+            "others can call nextval() and setval(); COMMENT, ALTER SEQUENCE and DROP SEQUENCE wait"
+        }
+        LockMode::AccessExclusive => "others cannot use it, not even with nextval()",
+        _ => "others can read it; nextval(), setval(), ALTER SEQUENCE and DROP SEQUENCE wait",
+    }
+}
+
+/// The same of an object that is no relation.
+pub const fn beside_object(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
+            "others can use and change it; DROP of it waits"
+        }
+        LockMode::AccessExclusive => {
+            "commands that create in it, comment on it, alter, grant or drop it wait"
+        }
+        _ => "others can use it; COMMENT, ALTER and DROP of it wait",
     }
 }
 
@@ -86,11 +124,11 @@ mod tests {
                 assert_eq!(need.conflicts_with(LockModes::of(has)), cell == 'X', "{need:?} {has:?}");
                 conflicts += usize::from(cell == 'X');
                 let words = beside(has);
-                let (may, may_not) = words.split_once("but").unwrap_or(("", &words));
+                let (can, cannot) = words.split_once("but").unwrap_or(("", &words));
                 let is_said = need != LockMode::Exclusive || has == LockMode::Exclusive;
-                let is_all = words.contains("anything with it but") || words.starts_with("nobody");
+                let is_all = words.contains("anything with it but") || words.starts_with("others cannot");
                 if is_said && !is_all {
-                    let (there, elsewhere) = if cell == 'X' { (may_not, may) } else { (may, may_not) };
+                    let (there, elsewhere) = if cell == 'X' { (cannot, can) } else { (can, cannot) };
                     assert!(there.contains(activity(need)), "{has:?}: {words}");
                     assert!(!elsewhere.contains(activity(need)), "{has:?}: {words}");
                 }
@@ -100,20 +138,20 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_beside_each_mode() {
+    fn what_runs_together_with_each_mode() {
         let said: Vec<String> =
             MODES.into_iter().map(|mode| format!("{}: {}", mode.short(), beside(mode))).collect();
         assert_eq!(
             said,
             [
-                "AccessShare: others may do anything with it but drop, truncate or alter it",
-                "RowShare: others may do anything with it but drop, truncate or alter it",
-                "RowExclusive: others may read it, lock its rows (FOR UPDATE), change its rows, and vacuum or analyze it, but not build an index on it, add triggers to it, or drop, truncate or alter it",
-                "ShareUpdateExclusive: others may read it, lock its rows (FOR UPDATE), and change its rows, but not vacuum or analyze it, build an index on it, add triggers to it, or drop, truncate or alter it",
-                "Share: others may read it, lock its rows (FOR UPDATE), and build an index on it, but not change its rows, vacuum or analyze it, add triggers to it, or drop, truncate or alter it",
-                "ShareRowExclusive: others may read it and lock its rows (FOR UPDATE), but not change its rows, vacuum or analyze it, build an index on it, add triggers to it, or drop, truncate or alter it",
-                "Exclusive: others may read it, but not lock its rows (FOR UPDATE), change its rows, vacuum or analyze it, build an index on it, add triggers to it, refresh it concurrently, or drop, truncate or alter it",
-                "AccessExclusive: nobody else may even read it",
+                "AccessShare: others can do anything with it but drop, truncate or alter it",
+                "RowShare: others can do anything with it but drop, truncate or alter it",
+                "RowExclusive: others can read it, lock its rows (FOR UPDATE), change its rows, and vacuum or analyze it, but not build an index on it, add triggers to it, or drop, truncate or alter it",
+                "ShareUpdateExclusive: others can read it, lock its rows (FOR UPDATE), and change its rows, but not vacuum or analyze it, build an index on it, add triggers to it, or drop, truncate or alter it",
+                "Share: others can read it, lock its rows (FOR UPDATE), and build an index on it, but not change its rows, vacuum or analyze it, add triggers to it, or drop, truncate or alter it",
+                "ShareRowExclusive: others can read it and lock its rows (FOR UPDATE), but not change its rows, vacuum or analyze it, build an index on it, add triggers to it, or drop, truncate or alter it",
+                "Exclusive: others can read it, but not lock its rows (FOR UPDATE), change its rows, vacuum or analyze it, build an index on it, add triggers to it, refresh it concurrently, or drop, truncate or alter it",
+                "AccessExclusive: others cannot even read it",
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! The relations that a statement names, as the catalogs have them. None of them is opened.
+//! The relations and objects that a statement names, as the catalogs have them. None of them is opened.
 
 use std::time::Duration;
 
@@ -6,43 +6,37 @@ use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use super::sql;
-use crate::model::lock_of::{CatalogRelation, Elsewhere};
-use crate::model::statement::Relation;
+use crate::model::lock_of::{CatalogRelation, Elsewhere, Other, Place};
+use crate::model::statement::{KINDS, Object, Relation, Role, Target};
 use pg_connect::message;
 
 /// Longest wait for an answer; the server ends its statement before that.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why it is not known what the relations are.
+/// Why it is not known what the names lead to.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     /// The server refused, or the connection failed; in one line.
     #[error("{0}")]
     Server(String),
     /// No answer came within five seconds.
-    #[error("the server did not say within 5 seconds which relations these are")]
+    #[error("the server did not answer within 5 s which relations these are")]
     Time,
 }
 
-/// What is there of each; where the search path leads to nothing of that name, the schemas that have one. In one message, which is one transaction: through a pooler, too.
-pub async fn places(
-    client: &Client,
-    relations: &[Relation],
-) -> Result<Vec<Result<CatalogRelation, Elsewhere>>, LookError> {
-    let mut found: Vec<Result<CatalogRelation, Elsewhere>> =
-        relations.iter().map(|_| Err(Elsewhere::default())).collect();
-    if relations.is_empty() {
+/// What there is of each; where the search path leads to nothing of that name, the schemas that have one. In one message, which is one transaction: through a pooler, too.
+///
+/// # Errors
+/// When the server refuses or does not answer.
+pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, LookError> {
+    let mut found: Vec<Place> = targets.iter().map(unasked).collect();
+    let queries = queries(targets);
+    if queries.is_empty() {
         return Ok(found);
     }
-    let text = |text: &str| format!("{}::pg_catalog.text", escape_literal(text));
-    let asked = relations.iter().enumerate().map(|(number, relation)| {
-        let schema = relation.schema.as_deref().map_or_else(|| "NULL::pg_catalog.text".to_owned(), text);
-        format!("({number}, {schema}, {})", text(&relation.name))
-    });
-    let asked = asked.collect::<Vec<_>>().join(", ");
-    let [query, elsewhere] = [sql::LOCK_OF, sql::LOCK_OF_ELSEWHERE].map(|sql| sql.replace("$asked", &asked));
     let script = format!(
-        "BEGIN READ ONLY; SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '1s'; {query}; {elsewhere}; COMMIT"
+        "BEGIN READ ONLY; SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '1s'; {}; COMMIT",
+        queries.join(";\n")
     );
     let answered = tokio::time::timeout(TIMEOUT, client.simple_query(&script)).await;
     let messages =
@@ -52,33 +46,147 @@ pub async fn places(
         _ => None,
     }) {
         let number: Option<usize> = value(row, 0).and_then(|text| text.parse().ok());
-        let Some(one) = number.and_then(|number| found.get_mut(number)) else { continue };
-        match (one, place(row)) {
-            (one, Some(place)) => *one = Ok(place),
-            (Err(elsewhere), None) if row.len() == 2 => {
-                elsewhere.schemas.extend(value(row, 1).map(str::to_owned));
-            }
-            (_, None) => {}
+        if let Some(one) = number.and_then(|number| found.get_mut(number)) {
+            read(one, row);
         }
     }
     Ok(found)
+}
+
+/// What is known of it before the server is asked.
+fn unasked(target: &Target) -> Place {
+    match target {
+        Target::Relation(_) => Place::Missing(Elsewhere::default()),
+        Target::Object(object) => match (object.kind.columns, object.name.parse()) {
+            // A large object is its OID.
+            (["", ..], Ok(oid)) => Place::Object(vec![oid], Vec::new()),
+            (["", ..], Err(_)) => Place::NotLookedFor,
+            _ => Place::Missing(Elsewhere::default()),
+        },
+        Target::Advisory(call) if call.key.is_none() => Place::NotLookedFor,
+        Target::Advisory(_) | Target::Notifications => Place::Lock,
+    }
+}
+
+fn queries(targets: &[Target]) -> Vec<String> {
+    let text = |text: &str| format!("{}::pg_catalog.text", escape_literal(text));
+    let row = |number: usize, schema: Option<&str>, name: &str| {
+        let schema = schema.map_or_else(|| "NULL::pg_catalog.text".to_owned(), text);
+        format!("({number}, {schema}, {})", text(name))
+    };
+    let numbered = || targets.iter().enumerate();
+    let relations: Vec<String> = numbered()
+        .filter_map(|(number, target)| match target {
+            Target::Relation(Relation { schema, name, .. }) => Some(row(number, schema.as_deref(), name)),
+            _ => None,
+        })
+        .collect();
+    let mut queries = Vec::new();
+    if !relations.is_empty() {
+        let fill = |query: &str| {
+            query.replace("$found", sql::LOCK_OF_FOUND).replace("$asked", &relations.join(", "))
+        };
+        queries.extend([sql::LOCK_OF, sql::LOCK_OF_OTHERS, sql::LOCK_OF_ELSEWHERE].map(fill));
+    }
+    for kind in KINDS.iter().filter(|kind| !kind.columns[0].is_empty()) {
+        let asked: Vec<String> = numbered()
+            .filter_map(|(number, target)| match target {
+                Target::Object(Object { kind: own, schema, name }) if *own == kind => {
+                    Some(row(number, schema.as_deref(), name))
+                }
+                _ => None,
+            })
+            .collect();
+        if asked.is_empty() {
+            continue;
+        }
+        let [catalog, name, schema] = kind.columns;
+        let in_schema = if schema.is_empty() {
+            "true".to_owned()
+        } else {
+            let own = format!(
+                "(SELECT s.nspname FROM pg_catalog.pg_namespace AS s WHERE s.oid OPERATOR(pg_catalog.=) c.{schema})"
+            );
+            format!(
+                "CASE WHEN a.schema IS NULL THEN pg_catalog.array_position(pg_catalog.current_schemas(true), {own}) IS NOT NULL
+                 ELSE {own}::pg_catalog.text OPERATOR(pg_catalog.=) a.schema END"
+            )
+        };
+        let filled = sql::LOCK_OF_OBJECTS.replace("$in_schema", &in_schema).replace("$catalog", catalog);
+        queries.push(filled.replace("$name", name).replace("$asked", &asked.join(", ")));
+    }
+    queries
 }
 
 fn value(row: &SimpleQueryRow, column: usize) -> Option<&str> {
     row.try_get(column).ok().flatten()
 }
 
-fn place(row: &SimpleQueryRow) -> Option<CatalogRelation> {
+/// One row: of relations, of what they lead to, or of schemas that have the name.
+fn read(one: &mut Place, row: &SimpleQueryRow) {
+    match (row.len(), &mut *one) {
+        (7, _) => {
+            if let Some(relation) = relation(row) {
+                *one = Place::Relation(relation);
+            }
+        }
+        (6, Place::Relation(relation)) => {
+            if let Some(other) = other(row) {
+                relation.below += usize::from(other.role == Role::Below);
+                relation.others.push(other);
+            }
+        }
+        (6, Place::Missing(_)) if value(row, 1) == Some("object") => {
+            let oid = value(row, 2).and_then(|oid| oid.parse().ok());
+            *one = Place::Object(oid.into_iter().collect(), Vec::new());
+        }
+        (6, Place::Object(oids, others)) => match other(row) {
+            Some(other) => others.push(other),
+            None => oids.extend(value(row, 2).and_then(|oid| oid.parse::<u32>().ok())),
+        },
+        (2, Place::Missing(elsewhere)) => elsewhere.schemas.extend(value(row, 1).map(str::to_owned)),
+        _ => {}
+    }
+}
+
+fn relation(row: &SimpleQueryRow) -> Option<CatalogRelation> {
     let pages: u64 = value(row, 5)?.parse().unwrap_or_default();
-    let below = value(row, 7)?.trim_matches(['{', '}']);
     Some(CatalogRelation {
         oid: value(row, 1)?.parse().ok()?,
         schema: value(row, 2)?.to_owned(),
         kind: value(row, 3)?.chars().next()?,
-        // -1 where nobody has counted.
+        // -1: never counted.
         rows: value(row, 4)?.parse().ok().filter(|rows: &f64| *rows >= 0.0),
         bytes: pages.saturating_mul(8192),
         table: value(row, 6).and_then(|oid| oid.parse().ok()),
-        below: below.split(',').filter_map(|oid| oid.parse().ok()).collect(),
+        ..CatalogRelation::default()
+    })
+}
+
+fn other(row: &SimpleQueryRow) -> Option<Other> {
+    let role = match value(row, 1)? {
+        "below" => Role::Below,
+        "base" => Role::Base,
+        "source" => Role::Source,
+        "views" => Role::Views,
+        "parent" => Role::Parent,
+        "referenced" => Role::Referenced,
+        "referencing" => Role::Referencing,
+        "cascading" => Role::Cascading,
+        "sequences" => Role::Sequences,
+        "indexes" => Role::Indexes,
+        "columns" => Role::Columns,
+        _ => return None,
+    };
+    let names = value(row, 5).unwrap_or_default().trim_matches(['{', '}']);
+    Some(Other {
+        role,
+        oid: value(row, 2)?.parse().ok()?,
+        name: format!("{}.{}", value(row, 3)?, value(row, 4)?),
+        names: names
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(|name| name.trim_matches('"').to_owned())
+            .collect(),
     })
 }

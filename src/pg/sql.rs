@@ -41,6 +41,9 @@ pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql"
 
 /// The relations that a statement names.
 pub(super) const LOCK_OF: &str = include_str!("../../assets/sql/lock_of.sql");
+pub(super) const LOCK_OF_FOUND: &str = include_str!("../../assets/sql/lock_of_found.sql");
+pub(super) const LOCK_OF_OTHERS: &str = include_str!("../../assets/sql/lock_of_others.sql");
+pub(super) const LOCK_OF_OBJECTS: &str = include_str!("../../assets/sql/lock_of_objects.sql");
 pub(super) const LOCK_OF_ELSEWHERE: &str = include_str!("../../assets/sql/lock_of_elsewhere.sql");
 
 /// The tables there are of those that a poll reads.

@@ -1,4 +1,4 @@
-//! `locktop lock-of`: what a statement locks, and who is in its way.
+//! `locktop lock-of`: what a statement locks, and which sessions are in its way.
 
 use std::io::{self, Read, Write};
 
@@ -6,24 +6,24 @@ use super::super::args::SnapshotFormat;
 use super::super::lock_of::LockOfArgs;
 use super::super::settings::Settings;
 use super::{Failure, open_any, snapshot};
-use crate::model::statement::{LONGEST, Statement, Unknown, statements};
+use crate::model::statement::{LONGEST, Piece, statements};
 use crate::pg::lock_of::places;
-use crate::wire::lock_of::{Now, Report, Verdict, json, text};
+use crate::wire::lock_of::{Now, Report, Verdict, json, targets, text};
 
 /// The exit status where it is not known.
 pub(super) const UNKNOWN: u8 = 3;
 
-/// What the statements lock, without asking a server who is in the way.
+/// What the statements lock, without asking a server which sessions are in the way.
 pub(super) fn offline(arguments: &LockOfArgs) -> Result<u8, Failure> {
-    print(&Report { statements: read(arguments)?, now: None }, arguments)
+    print(&Report::new(read(arguments)?, arguments.single_transaction, None), arguments)
 }
 
-/// With a look at one. The catalogs say what the names are, and the poll who has them locked; nothing else is asked.
+/// With a snapshot of one. The catalogs have what the names lead to, and the snapshot the locks; nothing else is asked.
 pub(super) async fn run(settings: Settings, arguments: &LockOfArgs) -> Result<u8, Failure> {
-    let statements = read(arguments)?;
-    let relations = Report::relations(&statements);
+    let pieces = read(arguments)?;
+    let targets = targets(&pieces);
     let (connection, info) = Box::pin(open_any(&settings)).await?;
-    let found = places(&connection.client, &relations).await;
+    let found = places(&connection.client, &targets).await;
     let found = found.map_err(|error| Failure::Other(error.to_string()))?;
     drop(connection);
     let target = info.target();
@@ -33,18 +33,21 @@ pub(super) async fn run(settings: Settings, arguments: &LockOfArgs) -> Result<u8
     if let Some(error) = view.snapshot.as_deref().and_then(|snapshot| snapshot.locks.error.as_deref()) {
         return Err(Failure::Other(format!("the locks could not be read: {error}")));
     }
-    let now = Now { view, target, places: relations.into_iter().zip(found).collect() };
-    print(&Report { statements, now: Some(now) }, arguments)
+    let now = Now { view, target, places: targets.into_iter().zip(found).collect() };
+    print(&Report::new(pieces, arguments.single_transaction, Some(now)), arguments)
 }
 
-fn read(arguments: &LockOfArgs) -> Result<Vec<Result<Statement, Unknown>>, Failure> {
+fn read(arguments: &LockOfArgs) -> Result<Vec<Piece>, Failure> {
     let mut given = arguments.statement.clone();
     if given == "-" {
         given.clear();
         io::stdin().lock().take(LONGEST as u64 + 1).read_to_string(&mut given)?;
     }
     if given.len() > LONGEST {
-        return Err(Failure::Usage(format!("that is longer than the {} kB that are read", LONGEST >> 10)));
+        return Err(Failure::Usage(format!(
+            "the text is longer than the {} kB that are read",
+            LONGEST >> 10
+        )));
     }
     let found = statements(&given);
     if found.is_empty() { Err(Failure::Usage("there is no statement in it".to_owned())) } else { Ok(found) }

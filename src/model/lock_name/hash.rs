@@ -36,13 +36,13 @@ pub(super) const fn java_hash_code(text: &[u8]) -> i32 {
 /// `hashtext`, and the low half of `hashtextextended`, of the bytes of a text: Bob Jenkins' lookup3 with PostgreSQL's seed
 /// (`hash_bytes_extended` in `src/common/hashfn.c`, read a byte at a time, which is the same on every machine that is
 /// little-endian).
-pub(super) fn hashtext(text: &[u8]) -> i32 {
+pub(crate) fn hashtext(text: &[u8]) -> i32 {
     let (_, c) = lookup3(text, 0);
     c.cast_signed()
 }
 
 /// `hashtextextended(text, seed)` of the server on a little-endian machine.
-pub(super) fn hashtextextended(text: &[u8], seed: i64) -> i64 {
+pub(crate) fn hashtextextended(text: &[u8], seed: i64) -> i64 {
     let (b, c) = lookup3(text, seed.cast_unsigned());
     (u64::from(b) << 32 | u64::from(c)).cast_signed()
 }

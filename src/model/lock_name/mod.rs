@@ -15,6 +15,8 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use hash::{hashtext, hashtextextended};
+
 use std::fmt;
 use std::sync::Arc;
 

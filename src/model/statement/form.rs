@@ -32,48 +32,121 @@ impl Work {
         self.into()
     }
 
-    /// The words for people, behind "it".
+    /// The words for people, after "work".
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Catalog => "changes catalogs alone: it is short, once it has the lock",
-            Self::Rows => "works on rows: it has the lock until its transaction ends",
-            Self::Reads => "reads all of the table while it has the lock",
-            Self::BuildsIndex => "reads all of the table and writes an index while it has the lock",
-            Self::Rewrites => "writes all of the table and its indexes anew while it has the lock",
-            Self::MayRewrite => "may write all of the table and its indexes anew while it has the lock",
-            Self::Empties => "makes the table empty: it is short, once it has the lock",
-            Self::Copies => "copies the files of the table while it has the lock",
+            Self::Catalog => "changes only catalogs: short, once it has the lock",
+            Self::Rows => "reads or changes rows",
+            Self::Reads => "reads the whole table while it holds the lock",
+            Self::BuildsIndex => "reads the whole table and builds an index while it holds the lock",
+            Self::Rewrites => "rewrites the table and its indexes while it holds the lock",
+            Self::MayRewrite => "may rewrite the table and its indexes while it holds the lock",
+            Self::Empties => "empties the table: short, once it has the lock",
+            Self::Copies => "copies the files of the table while it holds the lock",
         }
+    }
+}
+
+/// Relations that a statement does not name, and the server finds by one that it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Partitions and children of a table, and indexes of partitions, at any depth.
+    Below,
+    /// The same of a partitioned table only.
+    Partitions,
+    /// The tables that a view reads, at any depth.
+    Base,
+    /// The same of a materialized view, which are read when it is refreshed.
+    Source,
+    /// The partitioned table that it is a partition of.
+    Parent,
+    /// Tables that its foreign keys refer to.
+    Referenced,
+    /// Tables with foreign keys that refer to it.
+    Referencing,
+    /// The same, if they have an action beyond a check: CASCADE, SET NULL, SET DEFAULT.
+    Cascading,
+    /// Sequences that its columns own.
+    Sequences,
+    /// Views of it, at any depth.
+    Views,
+    /// Tables with a column of the type.
+    Columns,
+    /// Indexes of the table.
+    Indexes,
+}
+
+/// What a statement locks beyond what it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Also {
+    /// Which relations.
+    pub role: Role,
+    /// None: the mode of the relation that is named.
+    pub mode: Option<LockMode>,
+    /// Only if the statement has this key word; empty: always.
+    pub word: &'static str,
+}
+
+impl Also {
+    pub(super) const fn same(role: Role) -> Self {
+        Self { role, mode: None, word: "" }
+    }
+
+    pub(super) const fn of(role: Role, mode: LockMode) -> Self {
+        Self { role, mode: Some(mode), word: "" }
+    }
+
+    pub(super) const fn with(self, word: &'static str) -> Self {
+        Self { word, ..self }
     }
 }
 
 /// A form of statement. `pattern` is in the language of the module `pattern`; for an action of ALTER TABLE it is that of the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own, most forms have none")]
 pub struct Form {
     /// What it is called: `ALTER TABLE … SET NOT NULL`.
     pub name: &'static str,
     pub(super) pattern: &'static str,
-    /// What it takes on the relations of the pattern, in their order; the last counts for all that follow.
+    /// What it takes on the relations and objects of the pattern, in their order; the last counts for all that follow.
     pub modes: &'static [LockMode],
+    /// From which version on it takes that, in the same order; always where none is given.
+    pub(super) from: &'static [u32],
     /// What it takes on the table whose index it names.
     pub on_table_of_index: Option<LockMode>,
+    /// What it takes beyond that.
+    pub also: &'static [Also],
+    /// Whether foreign keys count only if they have the name of the statement: a constraint, or a column of it.
+    pub(super) by_name: bool,
+    /// What it always takes: the key words of a kind, or none for a catalog; the name; the mode.
+    pub(super) fixed: Option<(&'static str, &'static str, LockMode)>,
     /// The first major version that has it.
     pub since: u32,
     /// What it does to the rows meanwhile, and how long that takes.
     pub work: Work,
     /// It waits for all transactions that have the table locked in a mode which conflicts with this one, whatever it has itself.
     pub waits_for: Option<LockMode>,
-    /// Whether it runs outside of a transaction block alone.
+    /// Whether it waits for all transactions of the database that have an older snapshot.
+    pub waits_for_snapshots: bool,
+    /// Whether it cannot run in a transaction block.
     pub alone: bool,
-    /// Whether a query is part of it, behind AS.
-    pub(super) has_query: bool,
+    /// The word after which a query is part of it; empty without one.
+    pub(super) query: &'static str,
+    /// Whether the query is run: planned only, it locks no tables below a view.
+    pub(super) runs: bool,
     /// Whether REFERENCES and LIKE in it name other tables.
     pub(super) names_others: bool,
+    /// Whether what it creates may exist: then that is locked in `AccessExclusive`.
+    pub(super) replaces: bool,
+    /// Whether a type that it names may be a composite one, which is locked as a relation.
+    pub(super) composite: bool,
+    /// Locks that its text does not show, if it has the key word: `("CASCADE", "what depends on it")`. Empty: its text shows all.
+    pub(super) unseen: (&'static str, &'static str),
     /// What else is to be known.
     pub note: &'static str,
     /// What does the same and stops others less; empty where nothing does.
     pub advice: &'static str,
-    /// One of the form, on the tables of the tests.
+    /// One of the form, for the tests that have no server.
     pub example: &'static str,
 }
 
@@ -88,13 +161,22 @@ impl Form {
             name,
             pattern,
             modes,
+            from: &[],
             on_table_of_index: None,
+            also: &[],
+            by_name: false,
+            fixed: None,
             since: 14,
             work: Work::Catalog,
             waits_for: None,
+            waits_for_snapshots: false,
             alone: false,
-            has_query: false,
+            query: "",
+            runs: false,
             names_others: false,
+            replaces: false,
+            composite: false,
+            unseen: ("", ""),
             note: "",
             advice: "",
             example,
@@ -109,24 +191,63 @@ impl Form {
         Self { since, ..self }
     }
 
+    /// From which versions on it locks what it names.
+    pub(super) const fn from(self, from: &'static [u32]) -> Self {
+        Self { from, ..self }
+    }
+
     pub(super) const fn waits_for(self, mode: LockMode) -> Self {
         Self { waits_for: Some(mode), alone: true, ..self }
+    }
+
+    pub(super) const fn waits_for_snapshots(self) -> Self {
+        Self { waits_for_snapshots: true, ..self }
     }
 
     pub(super) const fn on_table_of_index(self, mode: LockMode) -> Self {
         Self { on_table_of_index: Some(mode), ..self }
     }
 
+    pub(super) const fn also(self, also: &'static [Also]) -> Self {
+        Self { also, ..self }
+    }
+
+    pub(super) const fn by_name(self) -> Self {
+        Self { by_name: true, ..self }
+    }
+
+    pub(super) const fn fixed(self, kind: &'static str, name: &'static str, mode: LockMode) -> Self {
+        Self { fixed: Some((kind, name, mode)), ..self }
+    }
+
     pub(super) const fn alone(self) -> Self {
         Self { alone: true, ..self }
     }
 
-    pub(super) const fn query(self) -> Self {
-        Self { has_query: true, ..self }
+    /// With a query after a word, which is run.
+    pub(super) const fn runs(self, word: &'static str) -> Self {
+        Self { query: word, runs: true, ..self }
+    }
+
+    /// With a query after a word, which is kept.
+    pub(super) const fn keeps(self, word: &'static str) -> Self {
+        Self { query: word, ..self }
     }
 
     pub(super) const fn others(self) -> Self {
         Self { names_others: true, ..self }
+    }
+
+    pub(super) const fn replaces(self) -> Self {
+        Self { replaces: true, ..self }
+    }
+
+    pub(super) const fn composite(self) -> Self {
+        Self { composite: true, ..self }
+    }
+
+    pub(super) const fn unseen(self, word: &'static str, what: &'static str) -> Self {
+        Self { unseen: (word, what), ..self }
     }
 
     pub(super) const fn note(self, note: &'static str) -> Self {

@@ -5,13 +5,24 @@ use std::fmt;
 use super::token::Token;
 
 /// A relation as a statement names it: folded, without quotes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default)]
 pub struct Relation {
     /// None where the search path decides.
     pub schema: Option<String>,
     /// The relation alone, without its schema.
     pub name: String,
+    /// Whether ONLY stands before it: partitions and children are left alone.
+    pub only: bool,
 }
+
+/// By its name: ONLY is of the statement.
+impl PartialEq for Relation {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.schema, &self.name) == (&other.schema, &other.name)
+    }
+}
+
+impl Eq for Relation {}
 
 impl Relation {
     /// Whether a name of the model, `orders` or `shop.orders`, is this one. The model leaves the schema out where our own path leads to it,
@@ -49,7 +60,7 @@ pub(super) fn relation(tokens: &[Token<'_>], column: bool) -> Option<(Relation, 
         parts.pop();
     }
     let name = parts.pop()?;
-    Some((Relation { schema: parts.pop(), name }, used))
+    Some((Relation { schema: parts.pop(), name, only: false }, used))
 }
 
 /// How many tokens the group in parentheses has that begins here, both of them counted; none where it does not end.

@@ -3,10 +3,22 @@
 //! A pattern is words, which stand for themselves, and: `[A B]` what may be left out; `{A|B}` one or the other; `@` a relation, `@.` a
 //! column with its relation, `@+` several relations, `(@+)` the same in parentheses, `%` any name; `()` a group in parentheses, `(A)` one that
 //! has the word A in it; `*` whatever is before the next word of the pattern, groups taken whole; `=` an expression of constants and of
-//! functions that are not volatile, `~` one with a function that is. What follows the last of a pattern does not count, except after `.`.
+//! functions that are not volatile, `~` one with a function that is; `$` a name that is kept; `^` the name of what is created, which
+//! locks its schema; `#schema` an object of a kind (`-` for a space in its key words), `#schema+` several of them, `#` and `#+` the same with
+//! the key words before. A pattern is of all tokens: `*` at its end takes the rest.
 
 use super::name::{Relation, group, relation};
+use super::object::{self, Object, ObjectKind};
 use super::token::{Kind, Token};
+
+/// What a statement names at one place of its pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Named {
+    Relations(Vec<Relation>),
+    Objects(Vec<Object>),
+    Created(Relation),
+    Name(String),
+}
 
 #[derive(Debug, PartialEq, Eq)]
 enum Element<'p> {
@@ -22,14 +34,38 @@ enum Element<'p> {
     Anything,
     Stable,
     Volatile,
-    End,
+    Kept,
+    Created,
+    /// None where the statement says which kind it is; and whether there may be several.
+    Object(Option<&'static ObjectKind>, bool),
 }
 
-/// The relations that tokens name where they are of the form of a pattern, in their order.
-pub(super) fn matched(pattern: &str, tokens: &[Token<'_>]) -> Option<Vec<Vec<Relation>>> {
-    let elements = compile(&mut pattern.split_ascii_whitespace().flat_map(pieces).peekable(), "");
-    let mut found = Vec::new();
-    take(&Rest { elements: &elements, after: None }, tokens, &mut found).then_some(found)
+/// What was found so far, and how many tokens were left where no pattern could go on.
+#[derive(Debug)]
+pub(super) struct Matching {
+    named: Vec<Named>,
+    /// Of all patterns that were tried: the fewest tokens that were left.
+    pub(super) left: usize,
+}
+
+impl Matching {
+    pub(super) fn of(tokens: &[Token<'_>]) -> Self {
+        Self { named: Vec::new(), left: tokens.len() }
+    }
+
+    /// What tokens name where they are of the form of a pattern, in their order.
+    pub(super) fn matched(&mut self, pattern: &str, tokens: &[Token<'_>]) -> Option<Vec<Named>> {
+        // Most patterns begin with another word: they are not compiled.
+        let first = pattern.split([' ', '[']).next().unwrap_or_default();
+        let is_word = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_uppercase());
+        if is_word && !tokens.first()?.is(first) {
+            return None;
+        }
+        let elements = compile(&mut pattern.split_ascii_whitespace().flat_map(pieces).peekable(), "");
+        self.named.clear();
+        take(&Rest { elements: &elements, after: None }, tokens, self)
+            .then(|| std::mem::take(&mut self.named))
+    }
 }
 
 /// Brackets stand for themselves, whatever they cling to.
@@ -83,7 +119,13 @@ fn compile<'p>(
             "*" => Element::Anything,
             "=" => Element::Stable,
             "~" => Element::Volatile,
-            "." => Element::End,
+            "$" => Element::Kept,
+            "^" => Element::Created,
+            _ if word.starts_with('#') => {
+                let several = word.ends_with('+');
+                let kind = object::kind_of(&word.trim_matches(['#', '+']).replace('-', " "));
+                Element::Object(kind, several)
+            }
             _ => match word.strip_prefix('(').and_then(|word| word.strip_suffix(')')) {
                 Some(word) => Element::Group(word),
                 None => Element::Word(word),
@@ -99,58 +141,103 @@ struct Rest<'r, 'p> {
     after: Option<&'r Rest<'r, 'p>>,
 }
 
-fn take(rest: &Rest<'_, '_>, tokens: &[Token<'_>], found: &mut Vec<Vec<Relation>>) -> bool {
+fn take(rest: &Rest<'_, '_>, tokens: &[Token<'_>], found: &mut Matching) -> bool {
+    found.left = found.left.min(tokens.len());
     let Some((first, elements)) = rest.elements.split_first() else {
-        return rest.after.is_none_or(|after| take(after, tokens, found));
+        return match rest.after {
+            Some(after) => take(after, tokens, found),
+            None => tokens.is_empty(),
+        };
     };
     let next = Rest { elements, after: rest.after };
-    let known = found.len();
-    let mut go = |used: Option<usize>, relations: Option<Vec<Relation>>| {
+    let known = found.named.len();
+    let mut go = |used: Option<usize>, named: Option<Named>| {
         let Some(tokens) = used.and_then(|used| tokens.get(used..)) else { return false };
-        found.extend(relations);
+        found.named.extend(named);
         let is = take(&next, tokens, found);
         if !is {
-            found.truncate(known);
+            found.named.truncate(known);
         }
         is
     };
+    let relations = |relations: Vec<Relation>| Some(Named::Relations(relations));
     match first {
         Element::Word(word) => go(tokens.first().filter(|token| token.is(word)).map(|_| 1), None),
         Element::Name => go(name(tokens), None),
         Element::Relation => {
-            one(tokens, false).is_some_and(|(relation, used)| go(Some(used), Some(vec![relation])))
+            one(tokens, false).is_some_and(|(relation, used)| go(Some(used), relations(vec![relation])))
         }
         Element::OfColumn => {
-            relation(tokens, true).is_some_and(|(relation, used)| go(Some(used), Some(vec![relation])))
+            relation(tokens, true).is_some_and(|(relation, used)| go(Some(used), relations(vec![relation])))
         }
-        Element::Relations => {
-            several(tokens).is_some_and(|(relations, used)| go(Some(used), Some(relations)))
-        }
+        Element::Relations => several(tokens).is_some_and(|(all, used)| go(Some(used), relations(all))),
         Element::Grouped => {
             let inside = group(tokens).and_then(|used| Some((several(tokens.get(1..used - 1)?)?.0, used)));
-            inside.is_some_and(|(relations, used)| go(Some(used), Some(relations)))
+            inside.is_some_and(|(all, used)| go(Some(used), relations(all)))
         }
+        Element::Kept => {
+            let kept = tokens.first().filter(|token| !token.is_any(&NO_NAMES)).and_then(Token::name);
+            kept.is_some_and(|kept| go(Some(1), Some(Named::Name(kept))))
+        }
+        Element::Created => {
+            let created =
+                tokens.first().filter(|token| !token.is_any(&NO_NAMES)).and_then(|_| relation(tokens, false));
+            created.is_some_and(|(created, used)| go(Some(used), Some(Named::Created(created))))
+        }
+        Element::Object(kind, several) => objects(*kind, *several, tokens)
+            .is_some_and(|(objects, used)| go(Some(used), Some(Named::Objects(objects)))),
         Element::Group(word) => go(group(tokens).filter(|used| has(tokens, *used, word)), None),
         Element::Anything => go(Some(skipped(tokens, elements)), None),
         Element::Stable => !is_volatile(tokens) && go(Some(0), None),
         Element::Volatile => is_volatile(tokens) && go(Some(0), None),
-        Element::End => tokens.is_empty() && go(Some(0), None),
         Element::Optional(inner) => {
             take(&Rest { elements: inner, after: Some(&next) }, tokens, found) || {
-                found.truncate(known);
+                found.named.truncate(known);
                 take(&next, tokens, found)
             }
         }
         Element::Either(either) => either.iter().any(|inner| {
-            found.truncate(known);
+            found.named.truncate(known);
             take(&Rest { elements: inner, after: Some(&next) }, tokens, found)
         }),
     }
 }
 
+/// Words that never are a name, unless in quotes, at a place where one of them may follow instead.
+const NO_NAMES: [&str; 2] = ["ON", "IF"];
+
+/// One object or several, with their key words where no kind is given.
+fn objects(
+    kind: Option<&'static ObjectKind>,
+    several: bool,
+    tokens: &[Token<'_>],
+) -> Option<(Vec<Object>, usize)> {
+    let (kind, mut used) = match kind {
+        Some(kind) => (kind, 0),
+        None => object::leading(tokens)?,
+    };
+    if if_exists(tokens.get(used..)?) {
+        used += 2;
+    }
+    let (first, more) = object::one(kind, tokens.get(used..)?)?;
+    used += more;
+    let mut found = vec![first];
+    while several && tokens.get(used).is_some_and(|token| token.sign(',')) {
+        let (next, more) = object::one(kind, tokens.get(used + 1..)?)?;
+        found.push(next);
+        used += 1 + more;
+    }
+    Some((found, used))
+}
+
+/// `IF EXISTS`
+fn if_exists(tokens: &[Token<'_>]) -> bool {
+    matches!(tokens, [first, second, ..] if first.is("IF") && second.is("EXISTS"))
+}
+
 /// A name of any number of parts; an index or a trigger is never called as the words that may stand in its place.
 fn name(tokens: &[Token<'_>]) -> Option<usize> {
-    if tokens.first()?.is_any(&["ON", "IF"]) {
+    if tokens.first()?.is_any(&NO_NAMES) {
         return None;
     }
     relation(tokens, false).map(|(_, used)| used)
@@ -161,10 +248,24 @@ fn one(tokens: &[Token<'_>], columns: bool) -> Option<(Relation, usize)> {
     let is_only = tokens.first()?.is("ONLY");
     let rest = tokens.get(usize::from(is_only)..)?;
     // No relation has one of these names, unless in quotes.
-    if rest.first()?.is_any(&["ON", "IF", "TO", "FROM", "CONCURRENTLY", "ALL", "TABLE", "USING"]) {
+    if rest.first()?.is_any(&[
+        "ON",
+        "IF",
+        "TO",
+        "FROM",
+        "CONCURRENTLY",
+        "ALL",
+        "ONLY",
+        "TABLE",
+        "TABLES",
+        "USING",
+        "IN",
+        "SEQUENCE",
+    ]) {
         return None;
     }
-    let (relation, mut used) = relation(rest, false)?;
+    let (mut relation, mut used) = relation(rest, false)?;
+    relation.only = is_only;
     used += usize::from(rest.get(used).is_some_and(|token| token.sign('*')));
     if columns && rest.get(used).is_some_and(|token| token.sign('(')) {
         used += group(rest.get(used..)?)?;
@@ -253,31 +354,48 @@ mod tests {
     #[test]
     fn patterns() {
         for (pattern, text, expected) in [
-            ("DROP TABLE [IF EXISTS] @+", "drop table if exists a, s.\"B\" CASCADE", Some("a,s.B")),
+            ("DROP TABLE [IF EXISTS] @+ [CASCADE]", "drop table if exists a, s.\"B\" CASCADE", Some("a,s.B")),
             ("DROP TABLE [IF EXISTS] @+", "DROP VIEW a", None),
-            ("CREATE [UNIQUE] INDEX [[IF NOT EXISTS] %] ON [ONLY] @", "CREATE INDEX ON t (a)", Some("t")),
+            ("CREATE [UNIQUE] INDEX [[IF NOT EXISTS] %] ON [ONLY] @ *", "CREATE INDEX ON t (a)", Some("t")),
             (
-                "CREATE [UNIQUE] INDEX [[IF NOT EXISTS] %] ON [ONLY] @",
+                "CREATE [UNIQUE] INDEX [[IF NOT EXISTS] %] ON [ONLY] @ *",
                 "CREATE UNIQUE INDEX IF NOT EXISTS s.i ON ONLY t",
                 Some("t"),
             ),
             (
-                "CREATE TRIGGER % * ON @",
+                "CREATE TRIGGER % * ON @ *",
                 "CREATE TRIGGER x BEFORE UPDATE OF a, b ON s.t FOR EACH ROW",
                 Some("s.t"),
             ),
             ("VACUUM (FULL) @+", "VACUUM (ANALYZE, FULL) a (x, y), b", Some("a,b")),
             ("VACUUM (FULL) @+", "VACUUM (ANALYZE) a", None),
             ("SET {LOGGED|UNLOGGED}", "SET UNLOGGED", Some("")),
-            ("ADD % * DEFAULT ~", "ADD a int DEFAULT random()", Some("")),
-            ("ADD % * DEFAULT ~", "ADD a timestamptz DEFAULT now()", None),
-            ("COMMENT ON COLUMN @. IS", "COMMENT ON COLUMN s.t.c IS 'x'", Some("s.t")),
+            ("ADD % * DEFAULT ~ *", "ADD a int DEFAULT random()", Some("")),
+            ("ADD % * DEFAULT ~ *", "ADD a timestamptz DEFAULT now()", None),
+            ("COMMENT ON COLUMN @. IS *", "COMMENT ON COLUMN s.t.c IS 'x'", Some("s.t")),
             ("INHERITS (@+)", "INHERITS (a, b)", Some("a,b")),
-            ("VACUUM .", "VACUUM a", None),
-            ("VACUUM .", "VACUUM", Some("")),
+            ("VACUUM", "VACUUM a", None),
+            ("VACUUM", "VACUUM", Some("")),
+            (
+                "DROP #+ [CASCADE]",
+                "DROP FUNCTION IF EXISTS f(int, s.t), g CASCADE",
+                Some("function f,function g"),
+            ),
+            ("DROP #+ [CASCADE]", "DROP TEXT SEARCH PARSER s.p", Some("text search parser s.p")),
+            ("COMMENT ON # IS *", "COMMENT ON OPERATOR s.=== (int, int) IS 'x'", Some("operator s.===")),
+            ("COMMENT ON # IS *", "COMMENT ON CAST (a AS b) IS 'x'", Some("cast ( a AS b )")),
+            ("CREATE TABLE ^ ()", "CREATE TABLE s.t (a int)", Some("+s.t")),
+            ("DROP CONSTRAINT $", "DROP CONSTRAINT c", Some("=c")),
         ] {
-            let found = matched(pattern, &tokens(text))
-                .map(|found| found.concat().iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+            let tokens = tokens(text);
+            let words = |named: Named| match named {
+                Named::Relations(all) => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+                Named::Objects(all) => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+                Named::Created(created) => format!("+{created}"),
+                Named::Name(name) => format!("={name}"),
+            };
+            let found = Matching::of(&tokens).matched(pattern, &tokens);
+            let found = found.map(|found| found.into_iter().map(words).collect::<Vec<_>>().join(","));
             assert_eq!(found.as_deref(), expected, "{pattern}: {text}");
         }
     }

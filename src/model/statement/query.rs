@@ -1,7 +1,9 @@
 //! Which relations a query reads, changes or locks rows of: SELECT, INSERT, UPDATE, DELETE and MERGE, with all that stands in them.
 
+use super::Nowait;
+use super::advisory::{Advisory, call};
 use super::name::{Relation, group, relation};
-use super::token::Token;
+use super::token::{Token, tokens};
 use crate::model::lock::LockMode;
 
 /// What a query does before anything else.
@@ -25,6 +27,12 @@ pub(super) struct Query {
     pub(super) locks_rows: bool,
     /// Whether every parenthesis is closed: else the query was cut.
     pub(super) is_whole: bool,
+    /// Calls of the functions for advisory locks.
+    pub(super) calls: Vec<Advisory>,
+    /// Whether it calls `pg_notify`.
+    pub(super) notifies: bool,
+    /// What it does about rows that others have locked.
+    pub(super) nowait: Nowait,
 }
 
 /// What stands between two parentheses, or outside of all.
@@ -95,6 +103,9 @@ pub(super) fn query(tokens: &[Token<'_>]) -> Query {
         found.verb = Some(Verb::Select);
     }
     found.is_whole &= scopes.len() == 1;
+    for call in &mut found.calls {
+        call.per_row = call.key.is_none() && !found.takes.is_empty();
+    }
     found
 }
 
@@ -143,12 +154,28 @@ impl Reader<'_, '_> {
         } else if token.sign(')') {
             self.close();
         } else {
+            self.called(at, token);
             let Some(mut scope) = self.scopes.pop() else { return at + 1 };
             let next = self.read(at, token, &mut scope);
             self.scopes.push(scope);
             return next;
         }
         at + 1
+    }
+
+    /// A call of a function that locks: an advisory lock, or a sequence.
+    fn called(&mut self, at: usize, token: &Token<'_>) {
+        if !self.tokens.get(at + 1).is_some_and(|next| next.sign('(')) {
+            return;
+        }
+        self.found.calls.extend(call(self.rest(at)));
+        self.found.notifies |= token.is("PG_NOTIFY");
+        if token.is_any(&["NEXTVAL", "SETVAL"])
+            && let Some(named) = self.tokens.get(at + 2).and_then(Token::string)
+            && let Some((sequence, _)) = relation(&tokens(&named), false)
+        {
+            self.found.takes.push((sequence, LockMode::RowExclusive));
+        }
     }
 
     fn open(&mut self, at: usize) {
@@ -235,7 +262,9 @@ impl Reader<'_, '_> {
         }
         let mut next = at + 1;
         next += self.rest(next).iter().take(skip.len()).take_while(|token| token.is_any(skip)).count();
-        let Some((relation, used)) = relation(self.rest(next), false) else { return next };
+        let only = self.before(next, &["ONLY"]);
+        let Some((mut relation, used)) = relation(self.rest(next), false) else { return next };
+        relation.only = only;
         let mode = if token.is("TABLE") { LockMode::AccessShare } else { LockMode::RowExclusive };
         let is_own = relation.schema.is_none() && self.own.contains(&relation.name);
         if !is_own {
@@ -253,7 +282,8 @@ impl Reader<'_, '_> {
         if token.is("ROWS") && self.tokens.get(at + 1).is_some_and(|next| next.is("FROM")) {
             return at + 2;
         }
-        let Some((relation, used)) = relation(self.rest(at), false) else { return at + 1 };
+        let Some((mut relation, used)) = relation(self.rest(at), false) else { return at + 1 };
+        relation.only = self.before(at, &["ONLY"]);
         let next = self.tokens.get(at + used);
         let is_function = next.is_some_and(|next| next.sign('('));
         let is_own = relation.schema.is_none() && self.own.contains(&relation.name);
@@ -293,6 +323,11 @@ impl Reader<'_, '_> {
             }
         }
         self.found.locks_rows = true;
+        match self.tokens.get(next) {
+            Some(token) if token.is("NOWAIT") => self.found.nowait = Nowait::Rows,
+            Some(token) if token.is("SKIP") => self.found.nowait = Nowait::SkipLocked,
+            _ => {}
+        }
         for (place, name) in &scope.items {
             if let Some((_, mode)) = self.found.takes.get_mut(*place)
                 && (only.is_empty() || only.contains(name))

@@ -15,6 +15,8 @@ pub enum Kind {
     Number,
     /// One character of anything else: `(`, `,`, `=`.
     Sign,
+    /// A command of psql, to the end of its line.
+    Psql,
 }
 
 /// A piece of a statement.
@@ -24,6 +26,8 @@ pub struct Token<'a> {
     pub kind: Kind,
     /// As it was written, with its quotes.
     pub text: &'a str,
+    /// Bytes before it in the text that was read.
+    pub at: usize,
 }
 
 impl Token<'_> {
@@ -42,12 +46,41 @@ impl Token<'_> {
         self.kind == Kind::Sign && self.text.starts_with(sign)
     }
 
+    /// The value of a plain string; none of one in other quotes.
+    pub fn string(&self) -> Option<String> {
+        let text = (self.kind == Kind::Text).then_some(self.text)?;
+        Some(text.strip_prefix('\'')?.strip_suffix('\'')?.replace("''", "'"))
+    }
+
+    /// It as it may be printed: no literal, and not more of it than fits.
+    pub fn shown(&self) -> String {
+        match self.kind {
+            Kind::Text | Kind::Number => "?".to_owned(),
+            Kind::Psql => self.text.split_ascii_whitespace().next().unwrap_or_default().to_owned(),
+            Kind::Word | Kind::Quoted | Kind::Sign => self.text.chars().take(40).collect(),
+        }
+    }
+
+    /// Whether its quote is closed.
+    pub fn is_closed(&self) -> bool {
+        let last = self.text.chars().next_back();
+        match self.kind {
+            Kind::Quoted => self.text.len() > 1 && last == Some('"'),
+            Kind::Text if self.text.starts_with('$') => {
+                let tag = self.text.split_inclusive('$').take(2).map(str::len).sum();
+                self.text.len() >= 2 * tag && self.text.get(..tag).is_some_and(|tag| self.text.ends_with(tag))
+            }
+            Kind::Text => self.text.len() > 1 && matches!(last, Some('\'' | '"')),
+            Kind::Word | Kind::Number | Kind::Sign | Kind::Psql => true,
+        }
+    }
+
     /// The name that it is, as the server has it: small letters where there are no quotes, and no more than 63 bytes.
     pub fn name(&self) -> Option<String> {
         let mut name = match self.kind {
             Kind::Word => self.text.to_ascii_lowercase(),
             Kind::Quoted => self.text.strip_prefix('"')?.strip_suffix('"')?.replace("\"\"", "\""),
-            Kind::Text | Kind::Number | Kind::Sign => return None,
+            Kind::Text | Kind::Number | Kind::Sign | Kind::Psql => return None,
         };
         let end = (0..=name.len().min(63)).rev().find(|end| name.is_char_boundary(*end))?;
         name.truncate(end);
@@ -57,8 +90,51 @@ impl Token<'_> {
 
 /// The tokens of a text, without spaces and comments.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
-    let token = |(piece, text): (Piece, _)| Some(Token { kind: kind(piece, text)?, text });
-    pieces(text).filter_map(token).collect()
+    let mut found = Vec::new();
+    let mut from = 0;
+    // After a command of psql, and after rows of COPY, a text begins anew.
+    while let Some(rest) = text.get(from..).filter(|rest| !rest.is_empty()) {
+        from = put(&mut found, rest, from);
+    }
+    found
+}
+
+/// Adds the tokens of a text that has so many bytes before it, up to its end or to something that is no statement; the place behind that.
+fn put<'a>(found: &mut Vec<Token<'a>>, rest: &'a str, from: usize) -> usize {
+    let mut at = 0;
+    for (piece, text) in pieces(rest) {
+        let behind = at + text.len();
+        match text {
+            "\\" if piece == Piece::Sign => {
+                let line = rest.get(at..).unwrap_or_default();
+                let line = line.split(['\n', '\r']).next().unwrap_or(line);
+                found.push(Token { kind: Kind::Psql, text: line, at: from + at });
+                return from + at + line.len();
+            }
+            ";" if piece == Piece::Sign => {
+                found.push(Token { kind: Kind::Sign, text, at: from + at });
+                if let Some(rows) = rest.get(behind..).and_then(|rest| rows(found, rest)) {
+                    return from + behind + rows;
+                }
+            }
+            _ => found.extend(kind(piece, text).map(|kind| Token { kind, text, at: from + at })),
+        }
+        at = behind;
+    }
+    from + rest.len()
+}
+
+/// How many bytes the rows have that follow COPY … FROM STDIN in a file, the line with `\.` included; none without them.
+fn rows(found: &[Token<'_>], rest: &str) -> Option<usize> {
+    let [before @ .., _] = found else { return None };
+    // No COPY has so many words; else each semicolon would look at the whole text.
+    let copy = before.iter().rev().take(200).take_while(|token| !token.sign(';') && token.kind != Kind::Psql);
+    let is_copy = copy.clone().last().is_some_and(|first| first.is("COPY"));
+    if !is_copy || !copy.clone().any(|token| token.is("STDIN")) {
+        return None;
+    }
+    let end = ["\n\\.\n", "\n\\.\r\n"].into_iter().find_map(|end| Some(rest.find(end)? + end.len()));
+    end.or_else(|| rest.ends_with("\n\\.").then_some(rest.len()))
 }
 
 fn kind(piece: Piece, text: &str) -> Option<Kind> {
@@ -91,6 +167,12 @@ mod tests {
             ("报表.订单 = 1.5e10", vec!["报表", ".", "订单", "=", "1.5e10"]),
             ("'open", vec!["'open"]),
             ("/* open", vec![]),
+            ("SELECT 1 \\g it's\nx", vec!["SELECT", "1", "\\g it's", "x"]),
+            (
+                "COPY t FROM stdin;\n1\tit's\n\\.\nSELECT 1",
+                vec!["COPY", "t", "FROM", "stdin", ";", "SELECT", "1"],
+            ),
+            ("COPY t FROM stdin; SELECT 1", vec!["COPY", "t", "FROM", "stdin", ";", "SELECT", "1"]),
         ] {
             assert_eq!(texts(text), expected, "{text}");
         }

@@ -1,150 +1,237 @@
-//! `locktop lock-of`: what statements take, and who is in the way now, as text for people and as JSON for programs.
+//! `locktop lock-of`: what statements take, and which sessions are in the way now, as text for people and as JSON for programs.
 
 mod json;
+mod kept;
 #[cfg(test)]
 mod tests;
 mod text;
+mod words;
 
 use std::sync::Arc;
 
 pub use json::json;
 pub use text::text;
 
-use crate::model::lock::LockMode;
-use crate::model::lock_of::{CatalogRelation, Elsewhere, Meeting, meeting};
-use crate::model::statement::{Relation, Statement, Unknown, Work};
+use crate::model::lock_of::{Meeting, Place, Want, meeting, wants};
+use crate::model::statement::script::{Problem, Script, script, with_prepared};
+use crate::model::statement::{Act, Nowait, Piece, Statement, Take, Target};
 use crate::model::view::View;
 
-/// A look at a server, and what its catalogs have of the relations.
+/// A snapshot of a server, and what its catalogs have of the names.
 #[derive(Debug)]
 pub struct Now {
-    /// The look by which it is told who is in the way.
+    /// The snapshot that shows the locks.
     pub view: Arc<View>,
-    /// The server, its database: as people call it.
+    /// The server and its database, as people call it.
     pub target: String,
-    /// What there is of each relation that the statements name, in their order.
-    pub places: Vec<(Relation, Result<CatalogRelation, Elsewhere>)>,
+    /// What there is of each target that the statements name, in their order.
+    pub places: Vec<(Target, Place)>,
 }
 
 /// What was asked, and what is known of it.
 #[derive(Debug)]
 pub struct Report {
     /// The statements in their order, each as it was understood, or why it was not.
-    pub statements: Vec<Result<Statement, Unknown>>,
+    pieces: Vec<Piece>,
+    /// In which transactions they are.
+    script: Script,
     /// None where no server was asked.
-    pub now: Option<Now>,
+    now: Option<Now>,
+    /// What each lock of each statement would meet.
+    met: Vec<Vec<Option<Meeting>>>,
 }
 
-/// What it comes to: the exit status of the command.
+/// The result for one statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It locks nothing, and nothing is to be known: BEGIN, SET.
+    Nothing,
+    /// No session is in its way, or no server was asked.
+    Free,
+    /// It would wait.
+    Waits,
+    /// It would not wait but fail, or return false: NOWAIT, `pg_try_advisory_lock`.
+    Refused,
+    /// It would fail before it waits, or is not known: why.
+    Unknown(String),
+}
+
+/// The result for all: the exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nobody is in the way, or no server was asked.
+    /// No session is in the way of those that could be judged, or no server was asked.
     Free,
-    /// Somebody is in the way: it would wait.
+    /// A session is in the way of at least one.
     Waits,
-    /// A statement, or a relation, is not known.
+    /// None could be judged.
     Unknown,
 }
 
-impl Report {
-    /// Every relation that the statements name, once.
-    pub fn relations(statements: &[Result<Statement, Unknown>]) -> Vec<Relation> {
-        let mut relations: Vec<Relation> = Vec::new();
-        for take in statements.iter().flatten().flat_map(|statement| &statement.takes) {
-            if !relations.contains(&take.relation) {
-                relations.push(take.relation.clone());
-            }
+/// Every target that the statements name, once.
+pub fn targets(pieces: &[Piece]) -> Vec<Target> {
+    let mut targets: Vec<Target> = Vec::new();
+    for take in
+        pieces.iter().filter_map(|piece| piece.read.as_ref().ok()).flat_map(|statement| &statement.takes)
+    {
+        if !targets.contains(&take.target) {
+            targets.push(take.target.clone());
         }
-        relations
+    }
+    targets
+}
+
+impl Report {
+    /// Of the statements of a text; `single`: as one transaction.
+    pub fn new(pieces: Vec<Piece>, single: bool, now: Option<Now>) -> Self {
+        let pieces = with_prepared(pieces);
+        let script = script(&pieces, single);
+        let mut report = Self { pieces, script, now, met: Vec::new() };
+        report.met = (0..report.pieces.len()).map(|number| report.meetings(number)).collect();
+        report
     }
 
-    /// What it comes to: not known comes before would wait, which comes before free.
-    pub fn verdict(&self) -> Verdict {
-        let unknown = self.statements.is_empty()
-            || self
-                .statements
-                .iter()
-                .any(|read| read.as_ref().map_or(true, |statement| self.lacks(statement).is_some()))
-            || self.now.as_ref().is_some_and(|now| now.places.iter().any(|(_, place)| place.is_err()));
-        let waits = self.meetings().any(|(_, _, met)| !met.in_the_way.is_empty());
-        match (unknown, waits) {
-            (true, _) => Verdict::Unknown,
-            (false, true) => Verdict::Waits,
-            (false, false) => Verdict::Free,
-        }
+    /// The statement with this index, if it is known.
+    fn statement(&self, number: usize) -> Option<&Statement> {
+        self.pieces.get(number)?.read.as_ref().ok()
+    }
+
+    fn meetings(&self, number: usize) -> Vec<Option<Meeting>> {
+        let (Some(now), Some(statement)) = (&self.now, self.statement(number)) else { return Vec::new() };
+        let meet = |take: &Take| {
+            now.place(&take.target)?;
+            Some(meeting(&now.view, statement, &self.wants(statement, take)))
+        };
+        statement.takes.iter().map(meet).collect()
+    }
+
+    /// All locks by way of one that is named.
+    fn wants(&self, statement: &Statement, take: &Take) -> Vec<Want<'_>> {
+        let Some(now) = &self.now else { return Vec::new() };
+        let place = now.place(&take.target);
+        place.map(|place| wants(statement, take, place, now.version())).unwrap_or_default()
+    }
+
+    fn met(&self, number: usize) -> impl Iterator<Item = &Meeting> {
+        self.met.get(number).into_iter().flatten().flatten()
     }
 
     /// The version from which on a server would have a statement that it does not have.
     fn lacks(&self, statement: &Statement) -> Option<u32> {
-        let version = self.now.as_ref()?.view.snapshot.as_deref()?.server()?.version_num / 10_000;
-        Some(statement.since()).filter(|since| *since > version)
+        let version = self.now.as_ref()?.version();
+        Some(statement.since()).filter(|since| *since > version && version > 0)
     }
 
-    /// What each lock of each statement would meet: numbers of the statement and of the lock.
-    fn meetings(&self) -> impl Iterator<Item = (usize, usize, Meeting)> {
-        let now = self.now.as_ref();
-        let statements = self.statements.iter().enumerate();
-        statements.filter_map(|(number, read)| Some((number, read.as_ref().ok()?))).flat_map(
-            move |(number, statement)| {
-                let takes = statement.takes.iter().enumerate();
-                takes.filter_map(move |(at, take)| {
-                    let now = now?;
-                    let place = now.place(&take.relation)?;
-                    Some((
-                        number,
-                        at,
-                        meeting(&now.view, place, take, statement.waits_for().filter(|_| take.is_subject)),
-                    ))
-                })
-            },
-        )
+    /// The index of the statement before that creates what this one takes.
+    fn creator(&self, number: usize, take: &Take) -> Option<usize> {
+        let relation = take.relation()?;
+        let is_it = |created: &crate::model::statement::Relation| {
+            created.name == relation.name
+                && (created.schema == relation.schema
+                    || created.schema.is_none()
+                    || relation.schema.is_none())
+        };
+        (0..number).rev().find(|at| self.statement(*at).is_some_and(|one| one.created.iter().any(is_it)))
     }
+
+    /// What is missing: the statement would fail.
+    fn missing(&self, number: usize, statement: &Statement) -> Option<String> {
+        let now = self.now.as_ref()?;
+        let is_missing = |take: &&Take| {
+            let may_be = take.is_optional || statement.if_exists || self.creator(number, take).is_some();
+            matches!(now.place(&take.target), Some(Place::Missing(_))) && !may_be
+        };
+        statement.takes.iter().find(is_missing).map(|take| words::missing(now, &take.target))
+    }
+
+    /// The result for the statement with this index.
+    pub fn judge(&self, number: usize) -> Judgement {
+        let statement = match self.pieces.get(number).map(|piece| &piece.read) {
+            Some(Ok(statement)) => statement,
+            Some(Err(unknown)) => return Judgement::Unknown(unknown.to_string()),
+            None => return Judgement::Nothing,
+        };
+        let unknown = |why: &str| Judgement::Unknown(why.to_owned());
+        if let Some(problem) = self.script.steps.get(number).and_then(|step| step.problem) {
+            return unknown(words::problem(problem));
+        }
+        if let Some(since) = self.lacks(statement) {
+            return Judgement::Unknown(format!("PostgreSQL {since} and later have it"));
+        }
+        if let Some(missing) = self.missing(number, statement) {
+            return Judgement::Unknown(missing);
+        }
+        let is_met = |take: &Take, met: &Meeting| !met.in_the_way.is_empty() && !tries(take, statement);
+        let met = || statement.takes.iter().zip(self.met.get(number).into_iter().flatten());
+        if met().any(|(take, met)| met.as_ref().is_some_and(|met| is_met(take, met))) {
+            return Judgement::Waits;
+        }
+        if self.met(number).any(|met| !met.in_the_way.is_empty()) {
+            return Judgement::Refused;
+        }
+        match self.unseen(statement, number) {
+            Some(why) => Judgement::Unknown(why),
+            None if statement.takes.is_empty() => Judgement::Nothing,
+            None => Judgement::Free,
+        }
+    }
+
+    /// What of it is not known although no session is seen in its way.
+    fn unseen(&self, statement: &Statement, number: usize) -> Option<String> {
+        if let [first, ..] = statement.unseen[..] {
+            return Some(format!("not known from its text: {first}"));
+        }
+        let now = self.now.as_ref()?;
+        if let Some(take) =
+            statement.takes.iter().find(|take| now.place(&take.target) == Some(&Place::NotLookedFor))
+        {
+            return Some(words::not_looked_for(&take.target));
+        }
+        let omitted = now.view.snapshot.as_deref().map_or(0, |snapshot| snapshot.locks_omitted);
+        if omitted > 0 && !statement.takes.is_empty() {
+            return Some(format!("{omitted} of the locks of the server were not read"));
+        }
+        let hidden: usize = self.met(number).map(|met| met.hidden).sum();
+        (hidden > 0).then(|| {
+            format!("the role may not see whether {hidden} sessions have older snapshots: GRANT pg_monitor TO the role")
+        })
+    }
+
+    /// The result for all: in the way comes first; not known only if nothing could be judged.
+    pub fn verdict(&self) -> Verdict {
+        let all: Vec<Judgement> = (0..self.pieces.len()).map(|number| self.judge(number)).collect();
+        let any = |is: fn(&Judgement) -> bool| all.iter().any(is);
+        match () {
+            () if any(|one| matches!(one, Judgement::Waits | Judgement::Refused)) => Verdict::Waits,
+            () if any(|one| *one == Judgement::Free) => Verdict::Free,
+            () if any(|one| matches!(one, Judgement::Unknown(_))) || all.is_empty() => Verdict::Unknown,
+            () => Verdict::Free,
+        }
+    }
+
+    /// Indexes of the statements with such a result.
+    fn numbers(&self, is: impl Fn(&Judgement) -> bool) -> Vec<usize> {
+        (0..self.pieces.len()).filter(|number| is(&self.judge(*number))).collect()
+    }
+
+    /// Whether it fails in its transaction.
+    fn problem(&self, number: usize) -> Option<Problem> {
+        self.script.steps.get(number)?.problem
+    }
+}
+
+/// Whether it does not wait for this lock.
+fn tries(take: &Take, statement: &Statement) -> bool {
+    let is_try = matches!(&take.target, Target::Advisory(call) if call.act == Act::Try);
+    is_try || statement.nowait == Nowait::Fails
 }
 
 impl Now {
-    fn place(&self, relation: &Relation) -> Option<&CatalogRelation> {
-        self.found(relation)?.as_ref().ok()
+    fn place(&self, target: &Target) -> Option<&Place> {
+        self.places.iter().find(|(named, _)| named == target).map(|(_, found)| found)
     }
 
-    fn found(&self, relation: &Relation) -> Option<&Result<CatalogRelation, Elsewhere>> {
-        self.places.iter().find(|(named, _)| named == relation).map(|(_, found)| found)
+    fn version(&self) -> u32 {
+        let server = self.view.snapshot.as_deref().and_then(|snapshot| snapshot.server());
+        server.map_or(0, |server| server.version_num / 10_000)
     }
-}
-
-/// What is said of the forms of a statement, each once.
-fn said(
-    statement: &Statement,
-    of: impl Fn(&crate::model::statement::Form) -> &'static str,
-) -> Vec<&'static str> {
-    let mut all: Vec<&'static str> = Vec::new();
-    for words in statement.forms.iter().map(|form| of(form)).filter(|words| !words.is_empty()) {
-        if !all.contains(&words) {
-            all.push(words);
-        }
-    }
-    all
-}
-
-/// What would stop others less; for what stops writers the advice to give up soon first.
-fn advice(statement: &Statement) -> Vec<&'static str> {
-    const GIVE_UP: &str = "SET lock_timeout = '2s' before it, and try again where it fails: while it waits, whoever comes after it waits behind it";
-    let stops = |mode: LockMode| mode >= LockMode::Share;
-    let is_query = statement.forms.iter().all(|form| form.work == Work::Rows);
-    let long = statement.takes.iter().any(|take| stops(take.mode)) && !is_query;
-    long.then_some(GIVE_UP).into_iter().chain(said(statement, |form| form.advice)).collect()
-}
-
-/// What takes longest of all that it does.
-fn work(statement: &Statement) -> Work {
-    let weight = |work: &Work| match work {
-        Work::Catalog => 0,
-        Work::Rows => 1,
-        Work::Empties => 2,
-        Work::Reads => 3,
-        Work::BuildsIndex => 4,
-        Work::Copies => 5,
-        Work::MayRewrite => 6,
-        Work::Rewrites => 7,
-    };
-    statement.forms.iter().map(|form| form.work).max_by_key(weight).unwrap_or(Work::Catalog)
 }

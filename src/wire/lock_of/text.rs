@@ -1,17 +1,17 @@
 //! For people.
 
-use super::{Now, Report, advice, said, work};
+use super::words::{advice, kind, meanwhile, of_forms, work};
+use super::{Judgement, Now, Report};
 use crate::model::backend::Backend;
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{CatalogRelation, Elsewhere, How, Meeting, Obstacle, known};
-use crate::model::lock_words::beside;
+use crate::model::lock_of::{CatalogRelation, How, Meeting, Obstacle, Place, known};
 use crate::model::output::{Channel, shown};
-use crate::model::statement::{Relation, Statement, Take};
+use crate::model::statement::{Act, Nowait, Statement, Take, Target};
 use crate::model::view::View;
 use crate::model::{Timestamp, wait_graph::Party};
 use crate::text::{count, duration, lines, literal, one_line};
 
-/// Those in the way that are named; of more the number is said.
+/// Sessions in the way that are named; of more the number is given.
 const NAMED: usize = 10;
 
 /// A label, and what it says, in lines of so many columns; none for lines of any length.
@@ -21,144 +21,294 @@ struct Page {
 }
 
 impl Page {
-    fn put(&mut self, label: &str, said: &str) {
+    fn put(&mut self, label: &str, words: &str) {
         const INDENT: usize = 15;
         let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT).max(30));
-        for (at, line) in lines(&one_line(said), room).into_iter().enumerate() {
+        for (at, line) in lines(&one_line(words), room).into_iter().enumerate() {
             self.lines
                 .push(format!("  {:<12} {line}", if at == 0 { label } else { "" }).trim_end().to_owned());
         }
+    }
+
+    /// A line of its own, without a label.
+    fn head(&mut self, words: &str) {
+        let room = self.width.unwrap_or(usize::MAX).max(30);
+        self.lines.extend(lines(&one_line(words), room));
     }
 }
 
 /// The report for people, with its last end of line.
 pub fn text(report: &Report, width: Option<usize>) -> String {
     let mut page = Page { lines: Vec::new(), width };
-    if report.statements.is_empty() {
-        page.lines.push("There is no statement.".to_owned());
+    if report.pieces.is_empty() {
+        page.head("There is no statement.");
     }
-    for (number, read) in report.statements.iter().enumerate() {
+    for (number, piece) in report.pieces.iter().enumerate() {
         if number > 0 {
-            page.lines.push(String::new());
+            page.head("");
         }
-        match read {
-            Err(unknown) => page.lines.push(format!("{}.", one_line(&unknown.to_string()))),
+        let at =
+            if report.is_script() { format!("{}, line {}: ", number + 1, piece.line) } else { String::new() };
+        match &piece.read {
+            Err(unknown) => page.head(&format!("{at}{}", unknown)),
             Ok(statement) => {
-                page.lines.push(statement.name.clone());
-                form(&mut page, statement);
-                if let Some(since) = report.lacks(statement) {
-                    page.put(
-                        "but",
-                        &format!("this server does not have it: PostgreSQL {since} and later do"),
-                    );
-                }
-                now(&mut page, report, number, statement);
+                page.head(&format!("{at}{}", statement.name));
+                one(&mut page, report, number, statement);
             }
         }
+    }
+    for (heading, lines) in report.transactions() {
+        page.head("");
+        page.head(&heading);
+        for (label, line) in lines {
+            page.put(label, &line);
+        }
+    }
+    if report.is_script() {
+        page.head("");
+        page.head(&summary(report));
     }
     page.lines.join("\n")
 }
 
-fn form(page: &mut Page, statement: &Statement) {
-    let alone = statement.forms.iter().any(|form| form.alone);
-    for (at, take) in statement.takes.iter().enumerate() {
-        let table = take.on_table_of_index.map(|mode| format!(", and {} on its table", mode.short()));
-        let label = if at == 0 { "takes" } else { "" };
-        page.put(label, &format!("{} on {}{}", take.mode.short(), take.relation, table.unwrap_or_default()));
+/// One line on all statements of a text.
+fn summary(report: &Report) -> String {
+    let mut parts = Vec::new();
+    let mut put = |is: &dyn Fn(&Judgement) -> bool, words: &str| {
+        let numbers: Vec<String> =
+            report.numbers(is).into_iter().map(|number| (number + 1).to_string()).collect();
+        if !numbers.is_empty() {
+            let s = if numbers.len() == 1 { "" } else { "s" };
+            parts.push(format!("{words} statement{s} {}", numbers.join(", ")));
+        }
+    };
+    if report.now.is_some() {
+        put(&|one| *one == Judgement::Waits, "would wait:");
+        put(&|one| *one == Judgement::Refused, "would fail because of a lock:");
+        put(&|one| *one == Judgement::Free, "no session in the way:");
     }
-    if statement.takes.is_empty() {
-        page.put("takes", "no lock on a table that it names");
-    } else {
-        page.put("until", if alone { "it has ended" } else { "its transaction ends" });
-        page.put("beside that", &beside(strongest(statement)));
-        page.put("and it", work(statement).words());
+    put(&|one| matches!(one, Judgement::Unknown(_)), "fails or is not known:");
+    if parts.is_empty() {
+        return format!("{} statements", report.pieces.len());
+    }
+    parts.join("; ")
+}
+
+fn one(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
+    let step = report.script.steps.get(number);
+    takes(page, statement);
+    let waits = statement.takes.iter().any(|take| take.mode != LockMode::SIRead);
+    if waits {
+        if !statement.takes.iter().all(is_session) {
+            page.put("until", &report.until(number, statement));
+        }
+        for take in statement.takes.iter().filter(|take| is_session(take)) {
+            page.put(
+                "until",
+                &format!("for the {}: pg_advisory_unlock, or the end of the session", take.target),
+            );
+        }
+        if let Some(take) = strongest(statement) {
+            page.put("meanwhile", &meanwhile(statement, take, is_sequence(report, take)));
+        }
+        if statement.takes.iter().any(|take| take.relation().is_some()) {
+            page.put("work", work(statement).words());
+        }
     }
     if let Some(mode) = statement.waits_for() {
         let of = if mode == LockMode::Share { "write" } else { "use" };
         page.put(
             "waits for",
-            &format!("the end of all transactions that {of} the table, though they go on beside it"),
+            &format!("the end of all transactions that {of} the table, which continue meanwhile"),
         );
     }
-    if alone {
-        page.put("where", "outside of a transaction block alone");
+    if statement.waits_for_snapshots() {
+        page.put(
+            "waits for",
+            "the end of all transactions of the database that have an older snapshot, whatever they read",
+        );
+    }
+    match statement.nowait {
+        Nowait::Waits => {}
+        Nowait::Fails => page.put("nowait", "it fails at once if it cannot have a lock"),
+        Nowait::Rows => page.put("nowait", "it fails at once if a row is locked; for the table it waits"),
+        Nowait::SkipLocked => {
+            page.put("nowait", "it leaves out rows that are locked; for the table it waits")
+        }
+    }
+    if statement.is_alone() {
+        page.put("block", "it cannot run inside a transaction block");
     }
     if let Some(since) = Some(statement.since()).filter(|since| *since > 14) {
-        page.put("from", &format!("PostgreSQL {since}"));
+        page.put("version", &format!("PostgreSQL {since} and later"));
     }
-    for note in said(statement, |form| form.note) {
+    for unseen in &statement.unseen {
+        page.put("not known", &format!("it also locks {unseen}"));
+    }
+    for note in of_forms(statement, |form| form.note) {
         page.put("note", note);
     }
-    for one in advice(statement) {
+    let timeouts: Vec<_> = step.map(|step| step.timeouts.set().collect()).unwrap_or_default();
+    if waits {
+        for (name, value) in &timeouts {
+            page.put("timeout", &format!("the text sets {name} = {value}"));
+        }
+    }
+    for one in advice(statement, !timeouts.is_empty()) {
         page.put("advice", one);
+    }
+    now(page, report, number, statement);
+}
+
+fn is_session(take: &Take) -> bool {
+    matches!(&take.target, Target::Advisory(call) if !call.in_transaction)
+}
+
+fn is_sequence(report: &Report, take: &Take) -> bool {
+    let place = report.now.as_ref().and_then(|now| now.place(&take.target));
+    matches!(place, Some(Place::Relation(CatalogRelation { kind: 'S', .. })))
+}
+
+fn takes(page: &mut Page, statement: &Statement) {
+    let taken: Vec<&Take> = statement.takes.iter().filter(|take| take.mode != LockMode::SIRead).collect();
+    for (at, take) in taken.iter().enumerate() {
+        let table = take.on_table_of_index.map(|mode| format!(", and {} on its table", mode.short()));
+        let since =
+            Some(take.since).filter(|since| *since > 14).map(|since| format!(", from PostgreSQL {since} on"));
+        let optional = if take.is_optional { ", if that exists" } else { "" };
+        let rows = matches!(&take.target, Target::Advisory(call) if call.per_row);
+        let rows = if rows { ", one for each row" } else { "" };
+        page.put(
+            if at == 0 { "takes" } else { "" },
+            &format!(
+                "{} on {}{}{}{optional}{rows}",
+                take.mode.short(),
+                take.target,
+                table.unwrap_or_default(),
+                since.unwrap_or_default()
+            ),
+        );
+    }
+    let releases = statement.calls.iter().filter(|call| matches!(call.act, Act::Unlock | Act::UnlockAll));
+    for call in releases {
+        let what = match (call.act, call.key) {
+            (Act::UnlockAll, _) => "all advisory locks of the session".to_owned(),
+            (_, Some(key)) => format!("advisory lock {key}"),
+            (_, None) => format!("advisory lock {}", call.arguments),
+        };
+        page.put("releases", &what);
+    }
+    if taken.is_empty()
+        && statement.calls.is_empty()
+        && statement.control.is_none()
+        && statement.unseen.is_empty()
+    {
+        page.put("takes", "no lock that another statement waits for");
     }
 }
 
-/// Of all that it takes; of an index what it takes on its table.
-fn strongest(statement: &Statement) -> LockMode {
-    let modes = statement.takes.iter().filter(|take| take.is_subject);
-    let modes = modes.map(|take| take.on_table_of_index.unwrap_or(take.mode));
-    let all = || statement.takes.iter().map(|take| take.mode).max();
-    modes.max().or_else(all).unwrap_or(LockMode::AccessShare)
+/// The take that stops others most: of what it is about, if it is about something.
+fn strongest(statement: &Statement) -> Option<&Take> {
+    let order = |take: &&Take| take.on_table_of_index.unwrap_or(take.mode);
+    let taken = || statement.takes.iter().filter(|take| take.mode != LockMode::SIRead);
+    taken().filter(|take| take.is_subject).max_by_key(order).or_else(|| taken().max_by_key(order))
 }
 
 fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
-    let Some(now) = &report.now else { return };
-    if statement.takes.is_empty() {
+    let Some(now) = &report.now else {
+        if report.problem(number).is_some()
+            && let Judgement::Unknown(why) = report.judge(number)
+        {
+            page.put("fails", &why);
+        }
         return;
-    }
-    for (at, take) in statement.takes.iter().enumerate() {
-        let label = if at == 0 { "on" } else { "" };
-        let Some(place) = now.place(&take.relation) else {
-            page.put(
-                label,
-                &format!("{}: there is no {}{}", now.target, take.relation, elsewhere(now, &take.relation)),
-            );
-            continue;
-        };
-        page.put(label, &format!("{}: {}.{} {}", now.target, place.schema, take.relation.name, size(place)));
-        let met = report.meetings().find(|(of, lock, _)| (*of, *lock) == (number, at));
-        if let Some((_, _, met)) = met {
-            meets(page, &now.view, &met);
-            behind(page, &met, take);
+    };
+    let mut label = "on";
+    for (take, met) in statement.takes.iter().zip(report.met.get(number).into_iter().flatten()) {
+        if let Some(words) = place(report, now, number, take) {
+            page.put(label, &format!("{}: {words}", now.target));
+            label = "";
+        }
+        also(page, report, statement, take);
+        if let Some(met) = met {
+            meets(page, &now.view, take, met);
+            let conflicts = take.on_table_of_index.unwrap_or(take.mode) >= LockMode::Share;
+            if !met.in_the_way.is_empty()
+                && conflicts
+                && take.relation().is_some()
+                && statement.nowait != Nowait::Fails
+            {
+                page.put("then", "while it waits, later conflicting requests queue behind it");
+            }
         }
     }
-    let waits = report.meetings().any(|(of, _, met)| of == number && !met.in_the_way.is_empty());
-    let rows = report.meetings().any(|(of, _, met)| of == number && met.row_lockers > 0);
-    let is_there = statement.takes.iter().all(|take| now.place(&take.relation).is_some());
-    page.put(
-        "now",
-        match (waits, is_there) {
-            (true, _) => "it would wait",
-            (false, true) if rows => "nobody is in its way with a lock of the table; one of a row may be",
-            (false, true) => "nobody is in its way",
-            (false, false) => "it would fail",
-        },
-    );
+    let words = match report.judge(number) {
+        Judgement::Nothing => return,
+        Judgement::Waits => "it would wait".to_owned(),
+        Judgement::Refused if statement.calls.is_empty() => {
+            "it would fail at once: it cannot have the lock".to_owned()
+        }
+        Judgement::Refused => "it would return false: it cannot have the lock".to_owned(),
+        Judgement::Free if report.met(number).any(|met| met.row_lockers > 0) => {
+            "no session is in its way with a lock of the table; one of a row can be".to_owned()
+        }
+        Judgement::Free => "no session is in its way".to_owned(),
+        Judgement::Unknown(why) => why,
+    };
+    page.put("now", &words);
 }
 
-/// ` on the search path, but other.invoices and shop.invoices`, where there are such.
-fn elsewhere(now: &Now, relation: &Relation) -> String {
-    let Some(Err(Elsewhere { schemas })) = now.found(relation) else { return String::new() };
-    if schemas.is_empty() {
-        return String::new();
+/// `shop.orders is a table, about 1,200,000 rows, 310 MB`
+fn place(report: &Report, now: &Now, number: usize, take: &Take) -> Option<String> {
+    match (now.place(&take.target)?, &take.target) {
+        (Place::Relation(place), Target::Relation(relation)) => {
+            Some(format!("{}.{} {}", place.schema, relation.name, size(place)))
+        }
+        (Place::Object(oids, _), target) if oids.len() > 1 => {
+            Some(format!("{} {}s have the name {target}: each of them is shown", oids.len(), kind(target)))
+        }
+        (Place::Object(..), target) => Some(format!("the {target} exists")),
+        (Place::Lock, target) => Some(target.to_string()),
+        (Place::Missing(_), target) => report.creator(number, take).map(|creator| {
+            format!(
+                "{target} is created by {}: no other session has it before that commits",
+                report.place_of(creator)
+            )
+        }),
+        (_, _) => None,
     }
-    let (first, more) = schemas.split_at(schemas.len().min(NAMED));
-    let mut names: Vec<String> = first.iter().map(|schema| format!("{schema}.{}", relation.name)).collect();
-    names.extend((!more.is_empty()).then(|| format!("{} more", more.len())));
-    format!(" on the search path, but {}", names.join(", "))
+}
+
+fn also(page: &mut Page, report: &Report, statement: &Statement, take: &Take) {
+    let wants = report.wants(statement, take);
+    let mut others: Vec<String> = wants
+        .iter()
+        .filter_map(|want| Some(format!("{} on {}", want.mode.short(), want.other?.name)))
+        .collect();
+    others.sort_unstable();
+    others.dedup();
+    if others.is_empty() {
+        return;
+    }
+    let more = others.len().saturating_sub(NAMED);
+    others.truncate(NAMED);
+    let can = if statement.is_query() { "can lock " } else { "" };
+    let more = if more > 0 { format!(", and {} more", count(more as u64)) } else { String::new() };
+    page.put("also", &format!("{can}{}{more}", others.join(", ")));
 }
 
 /// `is a table, about 1,200,000 rows, 310 MB`
 fn size(place: &CatalogRelation) -> String {
     let kind = match place.kind {
         'p' => "a partitioned table",
-        'i' | 'I' => "an index",
+        'i' => "an index",
+        'I' => "a partitioned index",
         'v' => "a view",
         'm' => "a materialized view",
         'S' => "a sequence",
         'f' => "a foreign table",
         't' => "a TOAST table",
+        'c' => "a composite type",
         _ => "a table",
     };
     let is_stored = matches!(place.kind, 'r' | 'm' | 'i' | 't');
@@ -169,12 +319,7 @@ fn size(place: &CatalogRelation) -> String {
     )]
     let rows = place.rows.filter(|_| is_stored).map(|rows| format!(", about {} rows", count(rows as u64)));
     let bytes = (is_stored && place.bytes > 0).then(|| format!(", {}", bytes(place.bytes)));
-    let below = match place.below.len() {
-        0 => String::new(),
-        1 => ", with one table below it, which is locked, too".to_owned(),
-        below => format!(", with {} tables below it, which are locked, too", count(below as u64)),
-    };
-    format!("is {kind}{}{}{below}", rows.unwrap_or_default(), bytes.unwrap_or_default())
+    format!("is {kind}{}{}", rows.unwrap_or_default(), bytes.unwrap_or_default())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "it is for people")]
@@ -185,22 +330,28 @@ fn bytes(bytes: u64) -> String {
     format!("{:.0} {name}", bytes as f64 / unit as f64)
 }
 
-fn meets(page: &mut Page, view: &View, met: &Meeting) {
-    // Who waits already goes before it, one after the other: the first of them says what it would stand behind.
+fn meets(page: &mut Page, view: &View, take: &Take, met: &Meeting) {
     let (ahead, there): (Vec<&Obstacle>, Vec<&Obstacle>) =
         met.in_the_way.iter().partition(|one| one.how == How::Ahead);
-    for (all, most) in [(there, NAMED), (ahead, 1)] {
-        for one in all.iter().take(most) {
-            page.put("in the way", &obstacle(view, one));
-        }
-        let more = all.len().saturating_sub(most);
-        if more > 0 {
-            let wait = if most == 1 { " that wait and come before it" } else { "" };
-            page.put("", &format!("and {} more{wait}", count(more as u64)));
+    for one in there.iter().take(NAMED) {
+        page.put("in the way", &obstacle(view, one));
+    }
+    let more = there.len().saturating_sub(NAMED);
+    if more > 0 {
+        page.put("", &format!("and {} more", count(more as u64)));
+    }
+    // Requests that are queued are granted one after the other: the first of them says what it would queue behind.
+    if let [first, rest @ ..] = &ahead[..] {
+        page.put("queue", &format!("queued before it: {}", obstacle(view, first)));
+        if !rest.is_empty() {
+            page.put("", &format!("and {} more", count(rest.len() as u64)));
         }
     }
+    if matches!(take.target, Target::Notifications) && met.using == 0 {
+        return;
+    }
     let used = match met.using {
-        0 => "nobody has it locked".to_owned(),
+        0 => "no session has it locked".to_owned(),
         1 => "one session has it locked".to_owned(),
         using => format!("{} sessions have it locked", count(using as u64)),
     };
@@ -211,7 +362,7 @@ fn meets(page: &mut Page, view: &View, met: &Meeting) {
     };
     let oldest = met.oldest.map(|(party, since)| {
         format!(
-            "; the oldest transaction among them, of {}, began {} ago",
+            "; the oldest transaction among them is that of {}, for {}",
             who(view, party),
             age(view, since)
         )
@@ -222,13 +373,10 @@ fn meets(page: &mut Page, view: &View, met: &Meeting) {
         1 => "one session locks or changes".to_owned(),
         many => format!("{} sessions lock or change", count(many as u64)),
     };
-    page.put("rows", &format!("{have} rows of it, which is not seen: it waits where it wants one of those"));
-}
-
-fn behind(page: &mut Page, met: &Meeting, take: &Take) {
-    if !met.in_the_way.is_empty() && take.on_table_of_index.unwrap_or(take.mode) >= LockMode::Share {
-        page.put("behind it", "while it waits, whatever comes and may not go on beside it waits behind it");
-    }
+    page.put(
+        "rows",
+        &format!("{have} rows of it; PostgreSQL does not show which: it waits if it wants one of those"),
+    );
 }
 
 fn who(view: &View, party: Party) -> String {
@@ -245,25 +393,32 @@ fn age(view: &View, since: Timestamp) -> String {
     duration((now - since).as_seconds_f64().max(0.0))
 }
 
-/// `4312 app@web-3 has RowExclusive: idle in transaction for 3m12s, in its transaction for 3m40s: SELECT …`
+/// `4312 app@web-3 holds RowExclusive: idle in transaction for 3m12s, in its transaction for 3m40s: SELECT …`
 fn obstacle(view: &View, one: &Obstacle) -> String {
     let modes = one.modes.iter().map(LockMode::short).collect::<Vec<_>>().join(" and ");
     let does = match one.how {
-        How::Holds => format!("has {modes}"),
-        How::Ahead => format!("waits for {modes} and comes before it"),
-        How::Transaction => format!("has {modes}, and the end of its transaction is waited for"),
+        How::Holds => format!("holds {modes}"),
+        How::Ahead => format!("waits for {modes}"),
+        How::Transaction => format!("holds {modes}; its transaction must end first"),
+        How::Snapshot => "has an older snapshot; its transaction must end first".to_owned(),
     };
     let known = known(view, one.party);
     let since_then = backend(view, one.party)
         .and_then(|backend| backend.state_change)
         .map(|since| format!(" for {}", age(view, since)));
     let since = one.since.map(|since| format!(", in its transaction for {}", age(view, since)));
+    let roots: Vec<String> = one.roots.iter().take(3).map(|root| who(view, *root)).collect();
+    let roots = if roots.is_empty() {
+        String::new()
+    } else {
+        format!(", waits itself, at the root for {}", roots.join(", "))
+    };
     let query = known.query.as_ref().filter(|query| !query.is_blank());
     let query =
         query.map(|query| format!(": {}", crate::text::one_line_prefix(&shown(Channel::LockOf, query), 60)));
     let state = if known.state.is_empty() { "state hidden" } else { &*known.state };
     format!(
-        "{} {does}: {state}{}{}{}",
+        "{} {does}: {state}{}{}{roots}{}",
         who(view, one.party),
         since_then.unwrap_or_default(),
         since.unwrap_or_default(),

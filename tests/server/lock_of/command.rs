@@ -1,5 +1,6 @@
-//! The command itself, beside sessions that are in the way and sessions that are not.
+//! The command itself, next to sessions that are in the way and sessions that are not.
 
+use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 
@@ -7,7 +8,11 @@ use super::super::binary::{Left, locktop, run_beside};
 use super::support;
 
 async fn asked(info: &ConnInfo, arguments: &[&str]) -> Left {
-    let target = format!("{} dbname={}", support::server().await.conninfo(), info.dbname());
+    asked_of(support::server().await, info, arguments).await
+}
+
+pub(super) async fn asked_of(server: &EmbeddedServer, info: &ConnInfo, arguments: &[&str]) -> Left {
+    let target = format!("{} dbname={}", server.conninfo(), info.dbname());
     run_beside(locktop(&[&["lock-of", "--width", "0"], arguments, &[target.as_str()]].concat())).await
 }
 
@@ -16,39 +21,70 @@ async fn who_is_in_the_way_now() {
     let info = support::database(support::server().await).await;
     let busy = support::open(&info).await.client;
     busy.batch_execute(
-        "CREATE SCHEMA shop; CREATE TABLE shop.orders (id int PRIMARY KEY, x int); CREATE TABLE public.calm (id int); CREATE INDEX orders_x ON shop.orders (x);
+        "CREATE SCHEMA shop; CREATE SCHEMA staging; CREATE FUNCTION shop.f() RETURNS int LANGUAGE sql AS 'SELECT 1';
+         CREATE FUNCTION shop.f(int) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE TABLE shop.orders (id int PRIMARY KEY, x int); CREATE TABLE public.calm (id int); CREATE INDEX orders_x ON shop.orders (x);
          CREATE TABLE p (a int) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
          SET application_name = 'billing'",
     )
     .await
     .unwrap();
     // In a message of its own: what stands before BEGIN in one is in the transaction, too.
-    busy.batch_execute("BEGIN; UPDATE shop.orders SET x = 1; LOCK TABLE p1 IN ROW SHARE MODE").await.unwrap();
+    busy.batch_execute(
+        "BEGIN; UPDATE shop.orders SET x = 1; LOCK TABLE p1 IN ROW SHARE MODE; SELECT pg_advisory_lock(10001); CREATE TABLE staging.load (a int)",
+    )
+    .await
+    .unwrap();
     for (statement, status, words) in [
-        ("ALTER TABLE shop.orders ADD y int", 1, "postgres@billing has RowExclusive: idle in transaction"),
+        ("ALTER TABLE shop.orders ADD y int", 1, "postgres@billing holds RowExclusive: idle in transaction"),
         (
             "CREATE INDEX CONCURRENTLY ON shop.orders (x)",
             1,
-            "has RowExclusive, and the end of its transaction is waited for",
+            "holds RowExclusive; its transaction must end first",
         ),
         ("DROP INDEX shop.orders_x", 1, "shop.orders_x is an index"),
-        ("REINDEX INDEX shop.orders_x", 1, "has RowExclusive: idle in transaction"),
+        ("REINDEX INDEX shop.orders_x", 1, "holds RowExclusive: idle in transaction"),
         (
             "SELECT * FROM shop.orders FOR UPDATE",
             0,
             "one session has it locked; the oldest transaction among them",
         ),
-        ("TRUNCATE calm", 0, "nobody is in its way"),
-        ("ALTER TABLE p ADD b int", 1, "with one table below it"),
-        (
-            "LOCK TABLE orders",
-            3,
-            "there is no orders on the search path, but shop.orders\n  now          it would fail\n",
-        ),
-        ("LOCK TABLE \"Shop\".orders", 3, "there is no Shop.orders"),
-        ("LOCK TABLE \"a'; DROP TABLE calm; --\"", 3, "there is no a'; DROP TABLE calm; --"),
-        ("CREATE FUNCTION f()", 3, "locktop does not know the statement"),
+        ("TRUNCATE calm", 0, "no session is in its way"),
+        ("LOCK TABLE shop.orders NOWAIT", 1, "it would fail at once: it cannot have the lock"),
+        ("ALTER TABLE p ADD b int", 1, "AccessExclusive on public.p1"),
+        ("LOCK TABLE orders", 3, "relation \"orders\" does not exist on the search path, but shop.orders\n"),
+        ("LOCK TABLE \"Shop\".orders", 3, "relation \"Shop.orders\" does not exist\n"),
+        ("LOCK TABLE \"a'; DROP TABLE calm; --\"", 3, "relation \"a'; DROP TABLE calm; --\" does not exist"),
+        ("DROP TABLE IF EXISTS orders", 0, "no session is in its way"),
+        ("DROP SCHEMA staging", 1, "holds AccessShare: idle in transaction"),
+        ("COMMENT ON SCHEMA staging IS 'x'", 0, "the schema staging exists"),
+        ("DROP SCHEMA stagin", 3, "schema stagin does not exist"),
+        ("DROP FUNCTION shop.f", 0, "2 functions have the name"),
+        ("SELECT pg_advisory_lock(10001)", 1, "holds Exclusive: idle in transaction"),
+        ("SELECT pg_advisory_lock_shared(10001)", 1, "it would wait"),
+        ("SELECT pg_try_advisory_xact_lock(10001)", 1, "it would return false: it cannot have the lock"),
+        ("SELECT pg_advisory_lock(10002)", 0, "no session is in its way"),
+        ("SELECT pg_advisory_lock(0, 10001)", 0, "no session is in its way"),
+        ("SELECT pg_advisory_lock(id) FROM calm", 3, "takes one lock for each row: their keys are not known"),
+        ("CALL shop.work()", 3, "not known from its text: what its code locks"),
+        ("SELCT 1", 3, "syntax error at or near \"SELCT\"\n"),
+        ("LOCK TABLE calm IN SHRE MODE", 3, "does not know this form of LOCK TABLE, from \"SHRE\" on"),
         ("BEGIN; TRUNCATE calm; COMMIT", 0, "TRUNCATE"),
+        (
+            "BEGIN; TRUNCATE calm; VACUUM shop.orders; COMMIT",
+            0,
+            "it fails: it cannot run inside a transaction block",
+        ),
+        (
+            "CREATE TABLE fresh (a int); CREATE INDEX ON fresh (a)",
+            0,
+            "fresh is created by statement 1 (line 1)",
+        ),
+        (
+            "TRUNCATE nowhere; TRUNCATE calm; FLY; CALL f()",
+            0,
+            "no session in the way: statement 2; fails or is not known: statements 1, 3, 4",
+        ),
+        ("TRUNCATE nowhere; TRUNCATE shop.orders", 1, "would wait: statement 2"),
     ] {
         let left = asked(&info, &[statement]).await;
         assert_eq!((left.status, left.err.as_str()), (Some(status), ""), "{statement}: {}", left.out);
@@ -65,16 +101,16 @@ async fn who_is_in_the_way_now() {
     kept.batch_execute("TABLE calm").await.unwrap();
 }
 
-/// What has the relation for itself is no obstacle for who only asks.
+/// A lock on the relation does not block the question.
 #[tokio::test]
-async fn a_table_that_somebody_has_for_himself_can_be_asked_about() {
+async fn a_table_that_is_locked_can_be_asked_about() {
     let info = support::database(support::server().await).await;
     let alone = support::open(&info).await.client;
     alone.batch_execute("CREATE TABLE t (id int)").await.unwrap();
     alone.batch_execute("BEGIN; LOCK TABLE t").await.unwrap();
     let left = asked(&info, &["SELECT * FROM t"]).await;
     assert_eq!((left.status, left.err.as_str()), (Some(1), ""), "{}", left.out);
-    assert!(left.out.contains("has AccessExclusive: idle in transaction"), "{}", left.out);
+    assert!(left.out.contains("holds AccessExclusive: idle in transaction"), "{}", left.out);
 }
 
 #[tokio::test]
@@ -83,7 +119,7 @@ async fn without_a_server_and_with_none_that_answers() {
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
     assert!(left.out.contains("takes        AccessExclusive on a\n"), "{}", left.out);
     let left = run_beside(locktop(&["lock-of", "FLY"])).await;
-    assert_eq!((left.status, left.out.as_str()), (Some(3), "locktop does not know the statement FLY.\n"));
+    assert_eq!((left.status, left.out.as_str()), (Some(3), "syntax error at or near \"FLY\"\n"));
     let left = run_beside(locktop(&["lock-of", " -- nothing"])).await;
     assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{}", left.err);
     let left = run_beside(locktop(&["lock-of", "DROP TABLE a", "host=/nonexistent"])).await;

@@ -1,0 +1,186 @@
+//! Objects other than relations, as statements name them: schemas, functions, types, roles. The server locks them by the OID of their
+//! catalog and their own (`src/backend/catalog/objectaddress.c`).
+
+use std::fmt;
+
+use super::name::{Relation, group, relation};
+use super::token::{Kind as TokenKind, Token};
+
+/// How a statement names an object of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// `name` or `schema.name`.
+    Name,
+    /// The same with the types of its arguments in parentheses, which may be left out.
+    Arguments,
+    /// A sign such as `===`, with the types of its operands.
+    Sign,
+    /// `name USING method`.
+    Method,
+    /// Words up to the end of the statement: `(a AS b)`, `FOR a SERVER b`.
+    Phrase,
+    /// A number.
+    Number,
+}
+
+/// A kind of objects.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ObjectKind {
+    /// Its key words in statements: `TEXT SEARCH DICTIONARY`.
+    pub words: &'static str,
+    /// OID of the catalog that has them: `pg_locks.classid`.
+    pub catalog: u32,
+    /// The catalog, its column with the name, and that with the schema; empty where locktop does not look for it by name.
+    pub columns: [&'static str; 3],
+    named: Named,
+}
+
+impl ObjectKind {
+    /// The kind in small letters: `text search dictionary`.
+    pub fn label(&self) -> String {
+        self.words.to_ascii_lowercase()
+    }
+
+    /// Whether all databases share them.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.catalog, 1213 | 1260 | 1262 | 6100)
+    }
+}
+
+const fn kind(words: &'static str, catalog: u32, columns: [&'static str; 3], named: Named) -> ObjectKind {
+    ObjectKind { words, catalog, columns, named }
+}
+
+const PROC: [&str; 3] = ["pg_proc", "proname", "pronamespace"];
+const TYPE: [&str; 3] = ["pg_type", "typname", "typnamespace"];
+const ROLE: [&str; 3] = ["pg_roles", "rolname", ""];
+
+/// Every kind that a statement can name; of kinds that begin alike the longer first.
+pub static KINDS: [ObjectKind; 36] = [
+    kind("SCHEMA", 2615, ["pg_namespace", "nspname", ""], Named::Name),
+    kind("DATABASE", 1262, ["pg_database", "datname", ""], Named::Name),
+    kind("ROLE", 1260, ROLE, Named::Name),
+    kind("USER MAPPING", 1418, ["", "", ""], Named::Phrase),
+    kind("USER", 1260, ROLE, Named::Name),
+    kind("GROUP", 1260, ROLE, Named::Name),
+    kind("EXTENSION", 3079, ["pg_extension", "extname", ""], Named::Name),
+    kind("FUNCTION", 1255, PROC, Named::Arguments),
+    kind("PROCEDURE", 1255, PROC, Named::Arguments),
+    kind("ROUTINE", 1255, PROC, Named::Arguments),
+    kind("AGGREGATE", 1255, PROC, Named::Arguments),
+    kind("TYPE", 1247, TYPE, Named::Name),
+    kind("DOMAIN", 1247, TYPE, Named::Name),
+    kind("OPERATOR CLASS", 2616, ["pg_opclass", "opcname", "opcnamespace"], Named::Method),
+    kind("OPERATOR FAMILY", 2753, ["pg_opfamily", "opfname", "opfnamespace"], Named::Method),
+    kind("OPERATOR", 2617, ["pg_operator", "oprname", "oprnamespace"], Named::Sign),
+    kind("COLLATION", 3456, ["pg_collation", "collname", "collnamespace"], Named::Name),
+    kind("CONVERSION", 2607, ["pg_conversion", "conname", "connamespace"], Named::Name),
+    kind("CAST", 2605, ["", "", ""], Named::Phrase),
+    kind("TRANSFORM", 3576, ["", "", ""], Named::Phrase),
+    kind("TEXT SEARCH DICTIONARY", 3600, ["pg_ts_dict", "dictname", "dictnamespace"], Named::Name),
+    kind("TEXT SEARCH CONFIGURATION", 3602, ["pg_ts_config", "cfgname", "cfgnamespace"], Named::Name),
+    kind("TEXT SEARCH PARSER", 3601, ["pg_ts_parser", "prsname", "prsnamespace"], Named::Name),
+    kind("TEXT SEARCH TEMPLATE", 3764, ["pg_ts_template", "tmplname", "tmplnamespace"], Named::Name),
+    kind("PROCEDURAL LANGUAGE", 2612, ["pg_language", "lanname", ""], Named::Name),
+    kind("LANGUAGE", 2612, ["pg_language", "lanname", ""], Named::Name),
+    kind("ACCESS METHOD", 2601, ["pg_am", "amname", ""], Named::Name),
+    kind("FOREIGN DATA WRAPPER", 2328, ["pg_foreign_data_wrapper", "fdwname", ""], Named::Name),
+    kind("FOREIGN SERVER", 1417, ["pg_foreign_server", "srvname", ""], Named::Name),
+    kind("SERVER", 1417, ["pg_foreign_server", "srvname", ""], Named::Name),
+    kind("PUBLICATION", 6104, ["pg_publication", "pubname", ""], Named::Name),
+    kind("SUBSCRIPTION", 6100, ["pg_subscription", "subname", ""], Named::Name),
+    kind("EVENT TRIGGER", 3466, ["pg_event_trigger", "evtname", ""], Named::Name),
+    kind("STATISTICS", 3381, ["pg_statistic_ext", "stxname", "stxnamespace"], Named::Name),
+    kind("TABLESPACE", 1213, ["pg_tablespace", "spcname", ""], Named::Name),
+    kind("LARGE OBJECT", 2613, ["", "", ""], Named::Number),
+];
+
+/// An object as a statement names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// What kind of object it is.
+    pub kind: &'static ObjectKind,
+    /// None where the search path decides, or the kind has no schema.
+    pub schema: Option<String>,
+    /// The name, folded; of a kind without one the words of the statement. Empty for the schema in which a name without a schema is created.
+    pub name: String,
+}
+
+impl Object {
+    /// The schema that something is created in: its own, or the first on the search path.
+    pub(super) fn schema_of(created: &Relation) -> Self {
+        let [schema, ..] = &KINDS;
+        Self { kind: schema, schema: None, name: created.schema.clone().unwrap_or_default() }
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.name.is_empty() {
+            return f.write_str("the schema it is created in");
+        }
+        let name = Relation { schema: self.schema.clone(), name: self.name.clone(), only: false };
+        write!(f, "{} {name}", self.kind.label())
+    }
+}
+
+/// The kind with these key words.
+pub(super) fn kind_of(words: &str) -> Option<&'static ObjectKind> {
+    KINDS.iter().find(|kind| kind.words.eq_ignore_ascii_case(words))
+}
+
+/// The kind whose key words are the first tokens, and how many those are.
+pub(super) fn leading(tokens: &[Token<'_>]) -> Option<(&'static ObjectKind, usize)> {
+    KINDS.iter().find_map(|kind| {
+        let words = kind.words.split(' ');
+        let is =
+            words.clone().enumerate().all(|(at, word)| tokens.get(at).is_some_and(|token| token.is(word)));
+        is.then(|| (kind, words.count()))
+    })
+}
+
+/// One object of a kind, and how many tokens name it.
+pub(super) fn one(kind: &'static ObjectKind, tokens: &[Token<'_>]) -> Option<(Object, usize)> {
+    let first = tokens.first()?;
+    if first.is_any(&["IF", "ON"]) {
+        return None;
+    }
+    let named =
+        |schema: Option<String>, name: String, used: usize| Some((Object { kind, schema, name }, used));
+    let words = |used: usize| {
+        let words = tokens.get(..used).unwrap_or_default().iter().map(|token| token.text);
+        words.collect::<Vec<_>>().join(" ")
+    };
+    match kind.named {
+        Named::Number => {
+            (first.kind == TokenKind::Number).then(|| named(None, first.text.to_owned(), 1)).flatten()
+        }
+        Named::Phrase => {
+            let stop = |token: &Token<'_>| token.is_any(&["IS", "CASCADE", "RESTRICT", "OPTIONS", "WITH"]);
+            let used = tokens.iter().take_while(|token| !stop(token)).count();
+            (used > 0).then(|| named(None, words(used), used)).flatten()
+        }
+        Named::Sign => {
+            let is_name = |token: &Token<'_>| token.kind != TokenKind::Sign || token.sign('.');
+            let schema = tokens.iter().take_while(|token| is_name(token)).count();
+            let is_part = |token: &&Token<'_>| token.kind == TokenKind::Sign && !token.sign('(');
+            let sign: String =
+                tokens.get(schema..)?.iter().take_while(is_part).map(|token| token.text).collect();
+            let used = schema + sign.chars().count();
+            let arguments = group(tokens.get(used..)?)?;
+            let schema = tokens.first().filter(|_| schema > 0).and_then(Token::name);
+            (!sign.is_empty()).then(|| named(schema, sign, used + arguments)).flatten()
+        }
+        Named::Name | Named::Arguments | Named::Method => {
+            let (found, mut used) = relation(tokens, false)?;
+            let has = |used: usize, is: &dyn Fn(&Token<'_>) -> bool| tokens.get(used).is_some_and(is);
+            if kind.named == Named::Arguments && has(used, &|token| token.sign('(')) {
+                used += group(tokens.get(used..)?)?;
+            }
+            if kind.named == Named::Method && has(used, &|token| token.is("USING")) {
+                used += 2;
+            }
+            named(found.schema, found.name, used)
+        }
+    }
+}

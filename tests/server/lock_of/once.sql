@@ -1,0 +1,12 @@
+CREATE SCHEMA other;
+CREATE SCHEMA empty;
+CREATE PUBLICATION b;
+CREATE PUBLICATION b_t;
+CREATE ACCESS METHOD other_heap TYPE TABLE HANDLER heap_tableam_handler;
+CREATE FOREIGN DATA WRAPPER wrapper;
+CREATE SERVER remote FOREIGN DATA WRAPPER wrapper;
+CREATE USER MAPPING FOR CURRENT_USER SERVER remote;
+CREATE FUNCTION public.ended() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';
+CREATE EVENT TRIGGER ev ON ddl_command_end EXECUTE FUNCTION public.ended();
+CREATE SUBSCRIPTION sub CONNECTION 'host=/nowhere dbname=none' PUBLICATION b WITH (connect = false, slot_name = NONE, enabled = false);
+SELECT lo_create(4711);
