@@ -216,16 +216,28 @@ fn types_unserved(view: &View, snapshot: &Snapshot) -> Value {
     unread.unwrap_or_else(|| locks(snapshot, || of_check(view, "unserved_type")))
 }
 
-/// Systems with jobs that are due, and no worker that lives.
+/// Systems with jobs that are due, and no worker that lives or is connected.
 fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Value {
+    let has_presence = |rows: &InstallationRows| rows.installation.adapter.evidence.has_presence;
     let says_who = |rows: &InstallationRows| {
-        rows.workers.section.taken_at.is_some() || rows.workers.section.error.is_some()
+        rows.workers.section.taken_at.is_some()
+            || rows.workers.section.error.is_some()
+            || (has_presence(rows) && rows.jobs.values().any(|read| read.section.taken_at.is_some()))
     };
     let mut all = snapshot.adapters.iter().filter(|rows| says_who(rows)).peekable();
     if all.peek().is_none() {
         return Value::Absent;
     }
-    let unread = all.find_map(|rows| stale(&rows.workers.section, "the workers of another system"));
+    let unseen = |rows: &InstallationRows| {
+        let is_unseen =
+            has_presence(rows) && rows.sessions.is_none() && rows.workers.section.taken_at.is_none();
+        is_unseen.then(|| {
+            Value::Unknown("not all sessions can be seen: the workers of another system are not known".into())
+        })
+    };
+    let unread = all.find_map(|rows| {
+        stale(&rows.workers.section, "the workers of another system").or_else(|| unseen(rows))
+    });
     unless_unread(of_check(view, "adapter_queue"), unread)
 }
 

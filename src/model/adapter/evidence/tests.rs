@@ -19,6 +19,7 @@ fn adapter() -> Adapter {
         beat_limit: Some(Limit::Seconds(60.0)),
         age_limit: Some(Limit::Seconds(3600.0)),
         has_session: true,
+        has_presence: true,
     };
     Adapter { evidence, ..Adapter::default() }
 }
@@ -35,6 +36,7 @@ fn seen() -> JobFacts<'static> {
         has_workers: true,
         is_paused: false,
         session: None,
+        no_session: None,
         grace: 30.0,
         overdue: 60.0,
     }
