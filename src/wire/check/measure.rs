@@ -2,7 +2,7 @@
 
 use super::range::Range;
 use crate::model::Timestamp;
-use crate::model::adapter::{InstallationRows, Part, Parts};
+use crate::model::adapter::{InstallationRows, Part, Parts, QueueRow, QueueState};
 use crate::model::backend::{Backend, State};
 use crate::model::finding::Finding;
 use crate::model::id_generator;
@@ -224,19 +224,22 @@ fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Value {
             || rows.workers.section.error.is_some()
             || (has_presence(rows) && rows.jobs.values().any(|read| read.section.taken_at.is_some()))
     };
-    let mut all = snapshot.adapters.iter().filter(|rows| says_who(rows)).peekable();
+    let mut all = snapshot.adapters.iter().enumerate().filter(|(_, rows)| says_who(rows)).peekable();
     if all.peek().is_none() {
         return Value::Absent;
     }
-    let unseen = |rows: &InstallationRows| {
+    // Jobs are due for long, and whether a worker is connected cannot be seen.
+    let unseen = |(place, rows): (usize, &InstallationRows)| {
         let is_unseen =
             has_presence(rows) && rows.sessions.is_none() && rows.workers.section.taken_at.is_none();
-        is_unseen.then(|| {
-            Value::Unknown("not all sessions can be seen: the workers of another system are not known".into())
+        let is_late = |row: &QueueRow| row.place == place && row.state == QueueState::Overdue;
+        (is_unseen && view.adapters.queues.iter().any(is_late)).then(|| {
+            let name = crate::text::one_line(&rows.installation.label()).into_owned();
+            Value::Unknown(format!("{name}: not all sessions can be seen, so that its workers are not known"))
         })
     };
-    let unread = all.find_map(|rows| {
-        stale(&rows.workers.section, "the workers of another system").or_else(|| unseen(rows))
+    let unread = all.find_map(|(place, rows)| {
+        stale(&rows.workers.section, "the workers of another system").or_else(|| unseen((place, rows)))
     });
     unless_unread(of_check(view, "adapter_queue"), unread)
 }
