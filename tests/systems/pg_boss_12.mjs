@@ -3,14 +3,15 @@
 // pg_boss_12.mjs URL setup        makes the tables, and puts two jobs into a queue of which one of a key may run
 // pg_boss_12.mjs URL setup-default  makes the tables, and puts a job into a queue with the time that it has by default
 // pg_boss_12.mjs URL clear        puts a job there that nobody has tried, in place of all
-// pg_boss_12.mjs URL work         works until it is ended; says "working" when a job has begun
+// pg_boss_12.mjs URL work [S]     works until it is ended, with a heartbeat of its instance each S seconds; says "working" when a job has begun
 // pg_boss_12.mjs URL type TEXT    runs TEXT, which locktop has said to type, with `boss`
 import { createRequire } from 'node:module'
 
 const require = createRequire(`${process.env.LOCKTOP_TEST_SYSTEMS}/node_modules/`)
 const { PgBoss } = require('pg-boss-12')
 const [connectionString, what, text] = process.argv.slice(2)
-const boss = new PgBoss({ connectionString, supervise: false, schedule: false, instanceHeartbeatSeconds: 1 })
+const instanceHeartbeatSeconds = what === 'work' && text ? Number(text) : 30
+const boss = new PgBoss({ connectionString, supervise: false, schedule: false, instanceHeartbeatSeconds })
 boss.on('error', (error) => console.error(error))
 await boss.start()
 if (what === 'setup') {

@@ -211,7 +211,7 @@ async fn pg_boss_12_with_the_time_that_a_queue_has_by_default() {
     for (signal, state, sessions) in
         [(Signal::KILL, WorkerState::Gone, Some(0)), (Signal::STOP, WorkerState::Silent, Some(1))]
     {
-        let worker = system.work(FILE, &["work"]).await;
+        let worker = system.work(FILE, &["work", "1"]).await;
         system.told("mail", "running", "lease").await;
         worker.signal(signal);
         // Three beats of a second each.
