@@ -82,6 +82,10 @@ python_system procrastinate "procrastinate==3.10.0 psycopg[binary]" procrastinat
 python_system dbos "dbos==3.4.0" dbos
 python_system absurd "absurdctl==0.5.1 absurd-sdk==0.5.1 psycopg[binary]" absurd_sdk
 python_system pgmq "pgmq==1.1.4" pgmq
+python_system chancy "chancy==0.26.0 psycopg[binary]" chancy
+python_system pgqueuer "pgqueuer[asyncpg]==1.6.0" pgqueuer
+python_system dramatiq_pg "dramatiq-pg==0.12.0 dramatiq==1.18.0 psycopg2-binary setuptools<81" dramatiq_pg
+python_system apscheduler "apscheduler==4.0.0a6 sqlalchemy[asyncio] sniffio asyncpg" apscheduler.datastores.sqlalchemy
 new_python=$(new_python)
 python_system oban "oban==0.7.0" oban "${new_python:-no Python from 3.12 on}"
 python_system django_tasks "django==6.0.10 django-tasks-db==0.13.0 psycopg[binary]" django_tasks_db "${new_python:-no Python from 3.12 on}"

@@ -56,7 +56,7 @@ static COLUMNS: Columns<Queues> = Columns {
             (
                 "STATE",
                 "state",
-                "unserved: jobs are due and no worker lives; overdue: by [thresholds] task_overdue",
+                "unserved: jobs are due and no worker lives or is connected; overdue: by [thresholds] task_overdue",
             ),
             (8, 8),
             |row, _| (row.state.as_str(), tone(row.state)),
@@ -179,7 +179,17 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 
 fn why(context: &Context<'_>, row: &QueueRow) -> String {
     match row.state {
-        QueueState::Unserved => ": jobs are due, and no worker of this system lives".to_owned(),
+        QueueState::Unserved => {
+            let rows = context.snapshot.adapters.get(row.place);
+            let is_away =
+                rows.is_some_and(|rows| rows.workers.section.rows.is_empty() && rows.sessions == Some(0));
+            let who = if is_away {
+                "no session of a worker is connected"
+            } else {
+                "no worker of this system lives"
+            };
+            format!(": jobs are due, and {who}")
+        }
         QueueState::Overdue => ": jobs are due for longer than [thresholds] task_overdue".to_owned(),
         QueueState::Paused => match context.age(row.paused_at) {
             Some(age) => format!(": for {}; nobody takes its jobs until it is resumed", text::duration(age)),

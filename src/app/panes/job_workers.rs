@@ -181,6 +181,9 @@ fn why(context: &Context<'_>, row: &WorkerRow) -> String {
         (WorkerState::Gone, Proof::Lock) => {
             format!(": nobody has held its lock for {since}; its session is gone, its process may not be")
         }
+        (WorkerState::Gone, Proof::Presence) => {
+            format!(": last heard of {since} ago, and no session of it is connected")
+        }
         (WorkerState::Gone, _) => ": its session is gone, and it is still listed".to_owned(),
         (WorkerState::Silent, _) => {
             format!(": last heard of {since} ago, longer than its system allows; it may still be at work")
@@ -209,6 +212,7 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
             ("process there", number(worker.pid)),
             ("jobs", number(row.busy)),
             ("of", number(worker.capacity)),
+            ("sessions", number(worker.sessions)),
         ]),
         fields(&[
             ("started", ago(context, worker.started_at)),

@@ -12,9 +12,10 @@ use super::installations::{gaps, read_at, source, with_version};
 use super::row::{Row, RowId};
 use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, keep_said, state, words};
+use crate::app::detail::{ago, field, fields, keep_said, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{AdapterLease, OtherLeaseRow, Part, Parts, TermState};
+use crate::model::wait_graph::Party;
 use crate::text;
 
 /// Leases of all installations.
@@ -142,6 +143,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
     let Seen { row, lease } = of(context, id)?;
     let why = match (row.state, row.left) {
+        (TermState::Held, None) if lease.key.is_some() => ": its lock is held",
         (TermState::Held, None) => ": it has no end of its own",
         (TermState::Over, _) => ": whoever comes next may take it",
         (TermState::Unknown, _) => ": its row does not say whether somebody has it",
@@ -161,5 +163,11 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         field("note", words(lease.note.as_ref()), Tone::Plain),
     ];
     keep_said(&mut lines);
+    if let Some(key) = lease.key {
+        lines.push(field("key", key.to_string(), Tone::Plain));
+    }
+    if let Some(pid) = row.pid {
+        lines.push(field("session", party(context, Party::Backend(pid)), Tone::Plain));
+    }
     Some(lines)
 }

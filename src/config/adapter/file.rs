@@ -9,13 +9,13 @@ use super::super::reader::{Reader, get, integer};
 use super::values::{OWN, is_name, line, setting};
 use super::{actions, detect, queries};
 use crate::model::Text;
-use crate::model::adapter::{Adapter, Evidence, Limit, Part, Setting};
+use crate::model::adapter::{Adapter, Evidence, Limit, Part, Presence, Setting};
 use crate::text::parse_duration;
 
 /// The only version of the format.
 const FORMAT: i64 = 1;
 const TEXTS: [&str; 4] = ["name", "title", "licence", "seen"];
-const SECTIONS: [&str; 17] = [
+const SECTIONS: [&str; 18] = [
     "format",
     "name",
     "title",
@@ -25,6 +25,7 @@ const SECTIONS: [&str; 17] = [
     "version",
     "settings",
     "evidence",
+    "presence",
     "comes_back",
     "advise",
     "actions",
@@ -53,6 +54,7 @@ pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     adapter.tables = detect::tables(reader, table);
     adapter.settings = settings(reader, table);
     adapter.evidence = evidence(reader, table, &adapter);
+    presence(reader, table, &mut adapter);
     adapter.comes_back = named(reader, table, "comes_back");
     adapter.advise = named(reader, table, "advise");
     let words = queries::Known::of(&adapter);
@@ -124,6 +126,42 @@ fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> 
     evidence.beat_limit = limit(reader, section, "beat_limit", adapter);
     evidence.age_limit = limit(reader, section, "age_limit", adapter);
     evidence
+}
+
+/// By what the sessions of workers are known, and whether a worker always has one.
+fn presence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &mut Adapter) {
+    let Some(value) = get(table, "presence") else { return };
+    let Some(section) = reader.table("presence", value) else { return };
+    reader.only(section, " in [presence]", &["query", "application_name", "absent"]);
+    adapter.presence = Presence {
+        queries: words(reader, section, "query"),
+        applications: words(reader, section, "application_name"),
+    };
+    if adapter.presence == Presence::default() {
+        reader.mistake(
+            &value.span(),
+            "[presence] tells nothing: expected query = [\"LISTEN …\"], how the last statement of a worker's session begins, or application_name = [\"…\"]",
+        );
+    }
+    adapter.evidence.has_presence = word(reader, section, "absent", ["lost", "unknown"]);
+}
+
+/// A list of texts, none of which is empty.
+fn words(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Vec<Text> {
+    const EXPECTED: &str = "a list of texts, none of them empty, such as [\"LISTEN jobs\"]";
+    let Some(value) = get(table, key) else { return Vec::new() };
+    let Some(items) = value.get_ref().as_array() else {
+        reader.expected(key, value, EXPECTED);
+        return Vec::new();
+    };
+    let mut words = Vec::new();
+    for item in items {
+        match item.get_ref().as_str() {
+            Some(text) if !text.trim().is_empty() => words.push(text.into()),
+            _ => reader.expected(key, item, EXPECTED),
+        }
+    }
+    words
 }
 
 /// Whether it is the first of two words; the second counts where nothing is said.

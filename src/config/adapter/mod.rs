@@ -25,19 +25,25 @@ pub(crate) use queries::section;
 const BUILT_IN: &[(&str, &str)] = &[
     ("absurd", include_str!("../../../assets/adapters/absurd.toml")),
     ("airflow", include_str!("../../../assets/adapters/airflow.toml")),
+    ("apscheduler", include_str!("../../../assets/adapters/apscheduler.toml")),
+    ("chancy", include_str!("../../../assets/adapters/chancy.toml")),
     ("db_scheduler", include_str!("../../../assets/adapters/db_scheduler.toml")),
     ("dbos", include_str!("../../../assets/adapters/dbos.toml")),
     ("delayed_job", include_str!("../../../assets/adapters/delayed_job.toml")),
     ("django_tasks", include_str!("../../../assets/adapters/django_tasks.toml")),
+    ("dramatiq_pg", include_str!("../../../assets/adapters/dramatiq_pg.toml")),
     ("good_job", include_str!("../../../assets/adapters/good_job.toml")),
     ("graphile_worker", include_str!("../../../assets/adapters/graphile_worker.toml")),
     ("hangfire", include_str!("../../../assets/adapters/hangfire.toml")),
     ("jobrunr", include_str!("../../../assets/adapters/jobrunr.toml")),
+    ("laravel", include_str!("../../../assets/adapters/laravel.toml")),
     ("liquibase", include_str!("../../../assets/adapters/liquibase.toml")),
     ("oban", include_str!("../../../assets/adapters/oban.toml")),
+    ("odoo_queue_job", include_str!("../../../assets/adapters/odoo_queue_job.toml")),
     ("pg_boss", include_str!("../../../assets/adapters/pg_boss.toml")),
     ("pg_cron", include_str!("../../../assets/adapters/pg_cron.toml")),
     ("pgmq", include_str!("../../../assets/adapters/pgmq.toml")),
+    ("pgqueuer", include_str!("../../../assets/adapters/pgqueuer.toml")),
     ("procrastinate", include_str!("../../../assets/adapters/procrastinate.toml")),
     ("quartz", include_str!("../../../assets/adapters/quartz.toml")),
     ("que", include_str!("../../../assets/adapters/que.toml")),
@@ -46,6 +52,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("solid_queue", include_str!("../../../assets/adapters/solid_queue.toml")),
     ("spring_batch", include_str!("../../../assets/adapters/spring_batch.toml")),
     ("spring_lock", include_str!("../../../assets/adapters/spring_lock.toml")),
+    ("symfony_messenger", include_str!("../../../assets/adapters/symfony_messenger.toml")),
 ];
 /// Bytes of a file at most.
 const LONGEST: u64 = 256 << 10;

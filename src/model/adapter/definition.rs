@@ -1,6 +1,6 @@
 //! What the file of an adapter says.
 
-use super::{Action, ActionKind, Job, Part, Proof, State, Template};
+use super::{Action, ActionKind, Job, Part, Presence, Proof, State, Template};
 use crate::model::Text;
 
 /// An adapter, checked as far as that needs no server.
@@ -28,6 +28,8 @@ pub struct Adapter {
     pub settings: Vec<Setting>,
     /// What can be known of a worker.
     pub evidence: Evidence,
+    /// `[presence]`: by what the sessions of its workers are known in `pg_stat_activity`.
+    pub presence: Presence,
     /// What becomes of a lost job by itself, by the proof that it is lost.
     pub comes_back: Vec<(Proof, Text)>,
     /// The queries; of a part the first whose needs hold and that the gate lets pass.
@@ -265,6 +267,8 @@ pub struct Evidence {
     pub age_limit: Option<Limit>,
     /// A stored process id is that of the backend that works.
     pub has_session: bool,
+    /// A worker always has a session by which it is known: where there is none, no worker is connected.
+    pub has_presence: bool,
 }
 
 /// A query, as the file has it.

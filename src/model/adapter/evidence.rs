@@ -58,6 +58,8 @@ pub struct JobFacts<'a> {
     pub is_paused: bool,
     /// Whether its backend is there, where that can be told.
     pub session: Option<bool>,
+    /// No snapshot since then has had a session of a worker; None where one has, or where that is not known.
+    pub no_session: Option<Timestamp>,
     /// How long a key must have been free, in seconds.
     pub grace: f64,
     /// How long a job may have been due, in seconds.
@@ -97,7 +99,7 @@ fn blocked(job: &Job, seen: &JobFacts<'_>) -> Judged {
 
 /// A job that runs by its row: the surest proof that its system has counts.
 fn running(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Judged {
-    let proofs = [by_key, by_session, by_worker, by_beat, by_lease];
+    let proofs = [by_key, by_session, by_worker, by_beat, by_lease, by_presence];
     let found = proofs.iter().find_map(|proof| proof(adapter, job, seen));
     let found = found.unwrap_or(Judged { state: State::Unknown, proof: Proof::None, since: None, pid: None });
     match found.state {
@@ -194,6 +196,14 @@ fn by_lease(_: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     let is_over = end <= seen.read_at;
     let state = if is_over { State::Lost } else { State::Running };
     Some(Judged { state, proof: Proof::Lease, since: Some(end).filter(|_| is_over), pid: None })
+}
+
+/// No worker of its system is connected. Like a lock, a session may be missing for a moment: a worker that lost it connects again.
+fn by_presence(adapter: &Adapter, _: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
+    let since = seen.no_session.filter(|_| adapter.evidence.has_presence)?;
+    let is_long = (seen.now - since).as_seconds_f64() >= seen.grace;
+    let state = if is_long { State::Lost } else { State::Unknown };
+    Some(Judged { state, proof: Proof::Presence, since: Some(since), pid: None })
 }
 
 /// What runs for longer than its system lets anything run: its rescuer has not been there. Who is gone nobody knows.

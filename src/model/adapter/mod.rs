@@ -7,6 +7,7 @@ mod definition;
 mod evidence;
 mod installation;
 mod part;
+mod presence;
 mod rows;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -25,6 +26,7 @@ pub use definition::{
 pub use evidence::{JobFacts, Judged, KeySeen, judge};
 pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
 pub use part::{Column, Part, Parts, ValueKind};
+pub use presence::{Presence, connected, counted};
 pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};
 pub use state::{Proof, State};
 pub use template::{Piece, Template, Words};

@@ -103,6 +103,7 @@ const WORKERS: &[Column] = &[
     ("beat_limit_s", Number, false),
     ("lock_key", Int, false),
     ("backend_pid", Int, false),
+    ("sessions", Int, false),
 ];
 const DEPTH: &[Column] = &[
     ("queue", Text, false),
@@ -120,6 +121,7 @@ const LEASES: &[Column] = &[
     ("acquired_at", Time, false),
     ("expires_at", Time, false),
     ("is_held", Bool, false),
+    ("lock_key", Int, false),
 ];
 const SCHEDULES: &[Column] = &[
     ("id", Text, true),

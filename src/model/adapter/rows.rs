@@ -88,6 +88,8 @@ pub struct Worker {
     pub key: Option<LockKey>,
     /// Process id of the backend that it is connected by, where its row says so.
     pub backend_pid: Option<i32>,
+    /// How many sessions are its own, where something of its row tells them.
+    pub sessions: Option<i64>,
 }
 
 /// How many jobs of one state there are.
@@ -129,8 +131,10 @@ pub struct AdapterLease {
     pub acquired_at: Option<Timestamp>,
     /// When it ends, or has ended.
     pub expires_at: Option<Timestamp>,
-    /// Whether somebody has it; where that is not said, its end tells.
+    /// Whether somebody has it; where that is not said, its lock or its end tells.
     pub is_held: Option<bool>,
+    /// The advisory lock that whoever has it holds.
+    pub key: Option<LockKey>,
 }
 
 /// What starts jobs by the clock.
@@ -184,6 +188,8 @@ pub struct InstallationRows {
     pub leases: PartRows<AdapterLease>,
     /// What starts jobs by the clock.
     pub schedules: PartRows<AdapterSchedule>,
+    /// Sessions of its workers in the same snapshot; None where that is not known ([`super::Presence::sessions`]).
+    pub sessions: Option<u64>,
 }
 
 impl InstallationRows {
@@ -197,6 +203,7 @@ impl InstallationRows {
             paused: PartRows::default(),
             leases: PartRows::default(),
             schedules: PartRows::default(),
+            sessions: None,
         }
     }
 

@@ -69,6 +69,8 @@ pub enum Proof {
     Absent,
     /// A term lasts, or has ended.
     Lease,
+    /// Sessions of its workers are connected, or none is.
+    Presence,
     /// Older than the limit of the system's rescuer: who is gone nobody knows.
     Age,
     /// Nothing that the system stores tells whether it lives.

@@ -56,7 +56,8 @@ fn lost_jobs(
     let back = first.comes_back.as_ref().map(|back| format!("comes back: {back}"));
     let is_late = lost.iter().any(|row| row.judged.state == State::Late);
     let leaderless = is_late.then(|| leaderless(look, place, rows)).flatten();
-    let back = leaderless.into_iter().chain(back).collect::<Vec<_>>().join("; ");
+    let connected = adapter::connected(first.sessions, rows.sessions);
+    let back = leaderless.into_iter().chain(connected).chain(back).collect::<Vec<_>>().join("; ");
     let finding = Finding::new("adapter_job", Severity::Warning, &what, Subject::Job(first.id)).about(back);
     let since = lost.iter().filter_map(|row| row.judged.since).min();
     Some(Finding { since, ..finding })
@@ -76,6 +77,7 @@ fn unserved<'a>(
     let oldest = text::duration(age(worst).unwrap_or_default());
     let Observed::Read(listed) = rows.workers.section.observed().map(<[_]>::len) else { return None };
     let who = match listed {
+        0 if rows.sessions == Some(0) => "no session of a worker is connected".to_owned(),
         0 => "no worker is listed".to_owned(),
         1 => "its worker is gone".to_owned(),
         many => format!("none of its {many} workers lives"),

@@ -5,6 +5,7 @@
 
 mod adapter;
 mod adapter_leader;
+mod adapter_limit;
 mod adapter_stuck;
 mod check_input;
 mod connections;
@@ -159,6 +160,7 @@ const CHECKS: &[(Check, bool)] = &[
     (queue::check, false),
     (adapter::check, false),
     (adapter_stuck::check, false),
+    (adapter_limit::check, false),
     (generator::check, false),
     (limit::check, false),
     (stale::check, false),

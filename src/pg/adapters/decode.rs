@@ -64,6 +64,7 @@ impl PartRow for Worker {
             beat_limit: row.number()?,
             key: row.int()?.map(LockKey::Bigint),
             backend_pid: row.small()?,
+            sessions: row.int()?,
         }))
     }
 }
@@ -72,7 +73,8 @@ impl PartRow for Depth {
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let (queue, state, number) = (row.text()?, row.text()?, row.int()?);
         let (is_estimate, oldest_at) = (row.flag()?.unwrap_or_default(), row.time()?);
-        let known = state.zip(number);
+        // Fewer than none is what the server says of a table that was never counted (`pg_class.reltuples`).
+        let known = state.zip(number.filter(|number| *number >= 0));
         Ok(known.map(|(state, number)| Self { queue, state, number, is_estimate, oldest_at }))
     }
 }
@@ -95,6 +97,7 @@ impl PartRow for AdapterLease {
             acquired_at: row.time()?,
             expires_at: row.time()?,
             is_held: row.flag()?,
+            key: row.int()?.map(LockKey::Bigint),
         }))
     }
 }

@@ -19,7 +19,7 @@ use super::sections::{self, Tick};
 use super::{Limits, OpenError, PollError, pooler, pulse, waiters};
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::adapter::Parts;
+use crate::model::adapter::{self, Parts};
 use crate::model::backend::Backend;
 use crate::model::plan::Rights;
 use crate::model::snapshot::{Detection, Pooling, Section, Server, Snapshot, Tls};
@@ -354,6 +354,7 @@ impl Session {
             Err(error) => stale(before.map(|before| &before.server), &error),
         };
         let (task_sets, systems) = self.sources.sections(scan.sources, before, &locks, taken_at);
+        let adapters = adapter::counted(self.adapters.rows(), &backends, &self.server);
         Snapshot {
             taken_at,
             server,
@@ -367,7 +368,7 @@ impl Session {
             },
             task_sets,
             systems,
-            adapters: self.adapters.rows(),
+            adapters,
             answers,
             names: self.names.names(),
             poll_seconds,

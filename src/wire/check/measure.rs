@@ -1,7 +1,7 @@
 //! What can be checked: a number of a look, its unit, and from when on it is trouble.
 
 use super::range::Range;
-use crate::model::adapter::{Part, Parts};
+use crate::model::adapter::{InstallationRows, Part, Parts, QueueRow, QueueState};
 use crate::model::backend::{Backend, State};
 use crate::model::finding::Finding;
 use crate::model::id_generator;
@@ -258,9 +258,21 @@ fn types_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     locks(snapshot).and_then(|_| unless_unread(of_check(view, "unserved_type"), unread(snapshot, workers)))
 }
 
-/// Job systems with jobs that are due and no worker that is alive.
+/// Job systems with jobs that are due and no worker that is alive or connected.
 fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
-    of_systems(snapshot, &[Part::Workers, Part::Due, Part::Depth], || of_check(view, "adapter_queue"))
+    let unserved =
+        of_systems(snapshot, &[Part::Workers, Part::Due, Part::Depth], || of_check(view, "adapter_queue"));
+    // Jobs have been due for long, and it cannot be seen whether a worker is connected.
+    let unseen = |(place, rows): (usize, &InstallationRows)| {
+        let has_presence = rows.installation.adapter.evidence.has_presence;
+        let is_unseen = has_presence && rows.sessions.is_none() && rows.workers.section.taken_at.is_none();
+        let is_late = |row: &QueueRow| row.place == place && row.state == QueueState::Overdue;
+        (is_unseen && view.adapters.queues.iter().any(is_late)).then(|| {
+            let name = crate::text::one_line(&rows.installation.label()).into_owned();
+            format!("{name}: not all sessions can be seen, so its workers are not known").into()
+        })
+    };
+    unserved.and_then(|counted| unless_unread(counted, snapshot.adapters.iter().enumerate().find_map(unseen)))
 }
 
 /// The greatest of all roots but those that the config expects, and what the worst finding of one says.

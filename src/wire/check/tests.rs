@@ -333,3 +333,30 @@ fn the_last_snapshot_decides_what_was_not_known() {
     assert_eq!(status(&[Arc::clone(&view), stale(&view), Arc::clone(&view)]), Status::Warning);
     assert_eq!(status(&[Arc::clone(&view), stale(&view)]), Status::Unknown);
 }
+
+/// Where only the sessions of workers prove that they are there, and not all can be seen, a queue that is behind is not known to be served.
+#[test]
+fn whether_a_queue_is_served_is_not_known_without_the_sessions() {
+    use crate::model::adapter::{Part, PartRows, sample as installations};
+    for (sessions, is_due, status) in [
+        (None, true, Status::Unknown),
+        (Some(0), true, Status::Warning),
+        (Some(1), true, Status::Ok),
+        (None, false, Status::Ok),
+    ] {
+        let mut snapshot = crate::sample::Builder::default().snapshot();
+        let mut rows = installations::beating(snapshot.taken_at);
+        let mut installation = (*rows.installation).clone();
+        let mut adapter = (*installation.adapter).clone();
+        (adapter.evidence.has_presence, adapter.evidence.lists_workers) = (true, false);
+        installation.adapter = Arc::new(adapter);
+        (rows.installation, rows.workers, rows.sessions) =
+            (Arc::new(installation), PartRows::default(), sessions);
+        if !is_due {
+            rows.jobs.remove(&Part::Due);
+        }
+        snapshot.adapters = Arc::new(vec![rows]);
+        let report = report(&[Arc::new(crate::sample::view(snapshot, 1))], &Limits::default());
+        assert_eq!(of(&report, "jobs_unserved").status, status, "{sessions:?} {is_due}");
+    }
+}

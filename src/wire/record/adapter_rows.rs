@@ -46,6 +46,7 @@ columns! {
         12 beat_limit: Option<f64>,
         13 key: Option<LockKey>,
         14 backend_pid: Option<i32>,
+        15 sessions: Option<i64>,
     }
     Depths of Depth {
         1 queue: Option<Text>,
@@ -67,6 +68,7 @@ columns! {
         5 acquired_at: Option<Timestamp>,
         6 expires_at: Option<Timestamp>,
         7 is_held: Option<bool>,
+        8 key: Option<LockKey>,
     }
     AdapterSchedules of AdapterSchedule {
         1 id: Text,

@@ -40,6 +40,7 @@ flat_rows! {
         7 has_session: bool,
         8 lists_workers: bool,
         9 leads_by_lease: bool,
+        10 has_presence: bool,
     }
     /// Alternatives of the parts.
     Alternatives of Alternative {
@@ -79,6 +80,7 @@ flat_rows! {
         18 leases: Vec<AdapterLease>,
         19 schedules: Vec<AdapterSchedule>,
         20 is_alone: bool,
+        21 sessions: Option<u64>,
     }
     /// Runs whose key was free.
     JobFrees of Free {
@@ -183,6 +185,7 @@ fn flat(all: &InstallationRows) -> Flat {
         beat_limit,
         age_limit,
         has_session,
+        has_presence,
     } = &adapter.evidence;
     let ((beat_seconds, beat_setting), (age_seconds, age_setting)) =
         (limit(beat_limit.as_ref()), limit(age_limit.as_ref()));
@@ -200,6 +203,7 @@ fn flat(all: &InstallationRows) -> Flat {
             has_session: *has_session,
             lists_workers: *lists_workers,
             leads_by_lease: *leads_by_lease,
+            has_presence: *has_presence,
         },
         comes_back: pairs(adapter.comes_back.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
         advise: pairs(adapter.advise.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
@@ -217,6 +221,7 @@ fn flat(all: &InstallationRows) -> Flat {
         leases: all.leases.section.last_rows().to_vec(),
         schedules: all.schedules.section.last_rows().to_vec(),
         is_alone: *is_alone,
+        sessions: all.sessions,
     }
 }
 
@@ -245,8 +250,15 @@ fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
 }
 
 fn unflat(flat: Flat) -> InstallationRows {
-    let FlatEvidence { has_key, absent_is_lost, has_session, lists_workers, leads_by_lease, .. } =
-        flat.evidence;
+    let FlatEvidence {
+        has_key,
+        absent_is_lost,
+        has_session,
+        lists_workers,
+        leads_by_lease,
+        has_presence,
+        ..
+    } = flat.evidence;
     let named = |all: Vec<Pair>| all.into_iter().map(|pair| (pair.key, pair.value));
     let adapter = Adapter {
         name: flat.name,
@@ -260,6 +272,7 @@ fn unflat(flat: Flat) -> InstallationRows {
             beat_limit: limit_of(flat.evidence.beat_seconds, flat.evidence.beat_setting),
             age_limit: limit_of(flat.evidence.age_seconds, flat.evidence.age_setting),
             has_session,
+            has_presence,
         },
         comes_back: named(flat.comes_back).filter_map(|(of, text)| Some((of.parse().ok()?, text))).collect(),
         advise: named(flat.advise).filter_map(|(of, text)| Some((of.parse().ok()?, text))).collect(),
@@ -277,7 +290,8 @@ fn unflat(flat: Flat) -> InstallationRows {
         actions: Vec::new(),
         is_alone: flat.is_alone,
     };
-    let mut all = InstallationRows::new(Arc::new(installation));
+    let mut all =
+        InstallationRows { sessions: flat.sessions, ..InstallationRows::new(Arc::new(installation)) };
     for state in flat.parts {
         let Ok(part) = state.part.parse() else { continue };
         let about = (state.taken_at, state.error, state.is_cut);

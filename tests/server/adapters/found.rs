@@ -243,7 +243,7 @@ async fn the_command_tells_it_as_a_table_and_as_json() {
     let none =
         run_beside(locktop(&["-w", "adapters", "list", &target.replace(info.dbname(), "postgres")])).await;
     assert!(
-        none.out.starts_with("Nothing found in this database of: absurd, airflow, db_scheduler, "),
+        none.out.starts_with("Nothing found in this database of: absurd, airflow, apscheduler, "),
         "{none:?}"
     );
 }

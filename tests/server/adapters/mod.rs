@@ -8,7 +8,9 @@ mod hostile;
 mod large;
 mod node;
 mod others;
+mod presence;
 mod python;
+mod python_queues;
 mod real;
 mod served;
 #[path = "../tasks/stage.rs"]
@@ -17,6 +19,7 @@ mod states;
 mod stuck;
 #[path = "../../support/suite.rs"]
 mod support;
+mod web;
 mod zones;
 
 use std::path::Path;

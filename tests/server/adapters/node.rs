@@ -13,7 +13,7 @@ const GRAPHILE: &str = include_str!("tables/graphile_worker.sql");
 async fn pg_boss() {
     let rows = "
         INSERT INTO pgboss.queue (name, ready_count, deferred_count, active_count, failed_count) VALUES ('q', 20000, 3, 2, 1), ('big', 0, 0, 1, 0);
-        INSERT INTO pgboss.schedule (name, cron) VALUES ('q', '0 3 * * *');
+        INSERT INTO pgboss.schedule (name, key, cron) VALUES ('q', '', '0 3 * * *'), ('q', 'b', '0 4 * * *');
         INSERT INTO pgboss.instance (id, name, host, pid, version, heartbeat_seconds, workers, heartbeat_on) VALUES
             ('00000000-0000-0000-0000-0000000000b1', NULL, 'web', 7, '12.38.0', 30, '[{\"queue\": \"q\", \"localConcurrency\": 2, \"active\": 1}]', now()),
             ('00000000-0000-0000-0000-0000000000b2', 'gone', 'web', 8, '12.38.0', 30, '[]', now() - interval '91 s');
@@ -51,6 +51,11 @@ async fn pg_boss() {
     );
     let failed = one["jobs"].as_array().unwrap().iter().find(|job| job["state"] == "failed").unwrap();
     assert_eq!(failed["error"], "job timed out");
+    let again = one["jobs"].as_array().unwrap().iter().find(|job| job["error"] == "no").unwrap();
+    assert_eq!((&again["state"], &again["attempt"]), (&"retry".into(), &2.into()), "of two that there were");
+    let schedules: Vec<_> =
+        one["schedules"].as_array().unwrap().iter().map(|schedule| &schedule["id"]).collect();
+    assert_eq!(schedules, ["q", "q b"], "a queue may have several");
 }
 
 /// One who has locked a part keeps nobody waiting: what he has locked is seen at the poll.
@@ -124,8 +129,8 @@ async fn graphile_worker() {
     let mut stage = stage(&format!("{GRAPHILE}{GRAPHILE_ROWS}")).await;
     let view = stage.look().await;
     let rows = [
-        ("Young", "unknown", "none", ""),
-        ("Late", "late", "age", "by"),
+        ("Young", "lost", "presence", "by"),
+        ("Late", "lost", "presence", "by"),
         ("Due", "due", "none", ""),
         ("Blocked", "blocked", "none", ""),
         ("Again", "retry", "none", ""),

@@ -1,7 +1,8 @@
 //! Rows of each state of the systems of Python: Oban, DBOS, Django tasks and Airflow.
 
-use super::states::looked;
+use super::states::{looked, stage, told};
 use super::{Part, are_read};
+use locktop::model::view::View;
 
 #[tokio::test]
 async fn dbos() {
@@ -12,11 +13,12 @@ async fn dbos() {
             ('w5', 'Failed', 'ERROR', 'local', 'v1', 1, NULL, 1700000000000, 1700000000000, NULL, '{\"message\": \"boom\"}'),
             ('w6', 'Dead', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED', 'local', 'v1', 101, NULL, 1700000000000, 1700000000000, NULL, NULL),
             ('w7', 'Done', 'SUCCESS', 'local', 'v1', 1, NULL, 1700000000000, 1700000000000, NULL, NULL);
+        INSERT INTO dbos.application_versions VALUES ('v', '1', 'app');
         INSERT INTO dbos.workflow_schedules VALUES ('s1', 'nightly', 'Nightly', '0 3 * * *', 'PAUSED', 'a');";
     let json = looked(
         &format!("{DBOS}{rows}"),
         &[
-            ("Pending", "unknown", "none", ""),
+            ("Pending", "lost", "presence", "when"),
             ("Due", "overdue", "none", ""),
             ("Again", "overdue", "none", ""),
             ("Later", "scheduled", "none", ""),
@@ -30,6 +32,28 @@ async fn dbos() {
     let job = |name: &str| one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
     assert_eq!(job("Pending")["advice"], "dbos workflow resume 'w1'");
     assert_eq!(job("Pending")["started_at"], "2023-11-14T22:13:20.000000+00:00");
+    // The lock of the jobs that each application runs beside its workflows: sha256("dbos.background_job.dbos.app.background_jobs").
+    assert_eq!(
+        (&one["leases"][0]["id"], &one["leases"][0]["state"]),
+        (&"background jobs of app".into(), &"free".into())
+    );
+    let mut stage = stage(&format!("{DBOS}{rows}")).await;
+    let process = stage.client().await;
+    process
+        .batch_execute(
+            "SET application_name = 'dbos_transact'; SELECT pg_advisory_lock(-2951315222741241874)",
+        )
+        .await
+        .unwrap();
+    stage
+        .look_until("its lock to be held", |view| {
+            view.adapters.leases.iter().any(|lease| lease.pid.is_some())
+        })
+        .await;
+    let locks = stage.screen_of('3', 120, 35);
+    assert!(locks.contains("DBOS background job"), "its lock has its name: {locks}");
+    let pending = |view: &View| told(view).into_iter().find(|row| row.0 == "Pending").unwrap();
+    assert_eq!(pending(stage.view()).1, "unknown", "a process of its system is connected");
 }
 
 const OBAN: &str = include_str!("tables/oban_python.sql");

@@ -361,6 +361,19 @@ async fn procrastinate() {
     let jobs = json["adapters"][0]["jobs"].as_array().unwrap();
     let job = |name: &str| jobs.iter().find(|job| job["name"] == name).unwrap();
     assert_eq!(job("Blocked")["blocked_by"], "job 2, which has the lock b");
+    assert_eq!(
+        (&job("Beats")["attempt"], &job("Retry")["attempt"]),
+        (&1.into(), &1.into()),
+        "attempts are those that ended"
+    );
+    let depth = json["adapters"][0]["depth"].as_array().unwrap();
+    let number =
+        |state: &str| depth.iter().find(|one| one["state"] == state).unwrap()["number"].as_i64().unwrap();
+    assert_eq!([number("due"), number("scheduled"), number("blocked")], [2, 1, 1]);
+    assert!(
+        depth.iter().all(|one| one["state"] != "done"),
+        "a table that was never counted has no number: {depth:?}"
+    );
     assert!(job("Beats")["started_at"].is_string());
 }
 

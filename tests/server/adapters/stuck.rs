@@ -118,7 +118,7 @@ async fn what_waits_behind_a_lost_job_is_told_with_its_key() {
         (
             include_str!("tables/graphile_worker.sql"),
             graphile,
-            "Graphile Worker: job Late is late (age) and keeps queue serial: 1 job that was read waits for it",
+            "Graphile Worker: job Late is lost (presence) and keeps queue serial: 1 job that was read waits for it",
         ),
         (
             include_str!("tables/pg_boss.sql"),

@@ -99,11 +99,15 @@ impl Stage {
         self.reopen().await;
     }
 
+    pub(crate) async fn as_role_of(&mut self, info: ConnInfo) {
+        self.info = info;
+        self.reopen().await;
+    }
+
     pub(crate) async fn as_role(&mut self, role: &str) {
         let server = support::server().await;
         let text = server.conninfo().replace("user=postgres", &format!("user={role}"));
-        self.info = ConnInfo::parse(&text).unwrap().with_dbname(self.info.dbname());
-        self.reopen().await;
+        self.as_role_of(ConnInfo::parse(&text).unwrap().with_dbname(self.info.dbname())).await;
     }
 
     pub(crate) fn view(&self) -> &View {

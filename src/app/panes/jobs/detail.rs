@@ -6,7 +6,7 @@ use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, 
 use crate::app::line::{Line, Tone};
 use crate::app::panes::installations::with_version;
 use crate::app::panes::row::RowId;
-use crate::model::adapter::{JobRow, Proof, State};
+use crate::model::adapter::{self, JobRow, Proof, State};
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -42,6 +42,11 @@ pub(super) fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Li
         field("blocked by", words(job.blocked_by.as_ref()), Tone::Plain),
         field("note", words(job.note.as_ref()), Tone::Plain),
     ];
+    if judged.state.is_lost() || judged.state == State::Unknown {
+        let all = context.snapshot.adapters.get(row.place).and_then(|rows| rows.sessions);
+        let connected = adapter::connected(row.sessions, all).unwrap_or_default();
+        lines.push(field("sessions", connected, Tone::Plain));
+    }
     keep_said(&mut lines);
     if let Some(key) = job.key {
         lines.push(field("key", key.to_string(), Tone::Plain));
@@ -85,6 +90,14 @@ fn why(context: &Context<'_>, row: &JobRow) -> String {
             return format!(
                 ": its worker was last heard of {since} ago, longer than its system allows; it may still be at work"
             );
+        }
+        (State::Lost, Proof::Presence) => {
+            return format!(
+                ": no session of a worker has been connected for {since}; behind a pooler that is a hint"
+            );
+        }
+        (State::Unknown, Proof::Presence) => {
+            return format!(": no session of a worker has been connected for {since}");
         }
         (State::Lost, Proof::Absent) => ": its worker is not listed any more; nobody finishes it",
         (State::Lost, _) => {

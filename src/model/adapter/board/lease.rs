@@ -20,6 +20,8 @@ pub struct OtherLeaseRow {
     pub state: TermState,
     /// Seconds until it ends, below 0 since; none where it has no end, or where nobody has it.
     pub left: Option<f64>,
+    /// The process of the session that holds its lock.
+    pub pid: Option<i32>,
 }
 
 /// Whether somebody has a lease of another system.
@@ -63,7 +65,11 @@ impl BoardBuilder<'_> {
     fn lease_row(&self, place: (usize, usize), lease: &AdapterLease) -> OtherLeaseRow {
         let installation = &self.rows.installation;
         let left = lease.expires_at.map(|end| (end - self.snapshot.taken_at).as_seconds_f64());
+        let holder = lease.key.zip(self.holders).map(|(key, holders)| holders.get(&key));
         let state = match (lease.is_held, left) {
+            (None, None) if holder.is_some_and(|holder| holder.is_some()) => TermState::Held,
+            // On a standby the locks of the primary are not there.
+            (None, None) if holder.is_some() && !self.in_recovery() => TermState::Free,
             (Some(false), _) => TermState::Free,
             (_, Some(left)) if left <= 0.0 => TermState::Over,
             (Some(true), _) | (None, Some(_)) => TermState::Held,
@@ -76,6 +82,7 @@ impl BoardBuilder<'_> {
             place,
             state,
             left: left.filter(|_| state != TermState::Free),
+            pid: holder.flatten().copied().flatten(),
         }
     }
 }

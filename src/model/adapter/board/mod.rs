@@ -45,6 +45,8 @@ pub struct JobRow {
     pub comes_back: Option<Text>,
     /// What to type in its system's own console.
     pub advice: Option<Text>,
+    /// Sessions of its worker that are connected; None where that is not known. Where no worker of its system has one, its own has none.
+    pub sessions: Option<u64>,
     /// Its worker for people: the name in its row, else the id that the job has; none where nobody has it.
     pub worker: Option<Text>,
 }
@@ -99,11 +101,18 @@ impl Board {
                 Some((worker.key?, format!("{source} process {name}").into(), origin.into()))
             })
         });
-        jobs.chain(workers).collect()
+        let leases = snapshot.adapters.iter().flat_map(|rows| {
+            let source = rows.installation.label();
+            rows.leases.section.rows.iter().filter_map(move |lease| {
+                let origin = format!("a lock of its own, by the tables of {source}");
+                Some((lease.key?, format!("{source} {}", lease.id).into(), origin.into()))
+            })
+        });
+        jobs.chain(workers).chain(leases).collect()
     }
 }
 
-/// Since when the key of a run or a worker was free at every look.
+/// Since when the key of a run or a worker was free at every look, or no worker had a session.
 pub(crate) type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
 
 /// What has to be seen more than once: a key that stays free. It counts only for one connection to one run of one server.
@@ -149,11 +158,12 @@ impl Watch {
                 rows: installation,
             };
             let runs = installation.runs();
+            let no_session = look.no_session(&mut self.free);
             for (part, read) in &installation.jobs {
                 // Parts are read one after the other, and of some systems what runs is still due by its row.
                 let is_twice = |job: &&Job| *part != Part::Running && runs.contains(&job.id);
                 for job in read.section.last_rows().iter().filter(|job| !is_twice(job)) {
-                    board.rows.push(look.row(place, *part, job, &mut self.free));
+                    board.rows.push(look.row((place, *part), job, no_session, &mut self.free));
                 }
             }
             let workers = look.workers(place, &mut self.free);
@@ -178,6 +188,11 @@ fn holders(snapshot: &Snapshot) -> Option<FxHashMap<LockKey, Option<i32>>> {
     Some(held.filter_map(|lock| Some((lock.tag.advisory_key()?, lock.pid))).collect())
 }
 
+/// Sessions that are a worker's own.
+fn sessions(worker: &Worker) -> Option<u64> {
+    worker.sessions.and_then(|sessions| u64::try_from(sessions).ok())
+}
+
 struct BoardBuilder<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
@@ -190,7 +205,29 @@ struct BoardBuilder<'a> {
 }
 
 impl BoardBuilder<'_> {
-    fn row(&self, place: usize, part: Part, job: &Job, free: &mut Marks) -> JobRow {
+    /// Since when no session of its workers was seen: its absence counts like that of a lock.
+    fn no_session(&self, free: &mut Marks) -> Option<Timestamp> {
+        if self.rows.sessions != Some(0) {
+            return None;
+        }
+        let installation = &self.rows.installation;
+        let id = TextId::of(&installation.adapter.name, &format!("{} sessions", installation.oid));
+        Some(self.free_since((id, None), free))
+    }
+
+    fn free_since(&self, run: (TextId, Option<Timestamp>), free: &mut Marks) -> Timestamp {
+        let since = self.before.get(&run).copied().unwrap_or(self.snapshot.taken_at);
+        free.insert(run, since);
+        since
+    }
+
+    fn row(
+        &self,
+        (place, part): (usize, Part),
+        job: &Job,
+        no_session: Option<Timestamp>,
+        free: &mut Marks,
+    ) -> JobRow {
         let installation = &self.rows.installation;
         let adapter = &installation.adapter;
         let name = format!("{} {} {}", installation.oid, part.as_str(), job.id);
@@ -224,6 +261,7 @@ impl BoardBuilder<'_> {
                 self.rows.paused.section.last_rows().iter().any(|paused| paused.queue == *queue)
             }),
             session: self.session(job),
+            no_session,
             grace: self.thresholds.orphan_grace,
             overdue: self.thresholds.task_overdue,
         };
@@ -244,6 +282,7 @@ impl BoardBuilder<'_> {
             worker: worker
                 .and_then(|worker| worker.name.clone())
                 .or_else(|| job.worker.clone().filter(|worker| !worker.is_empty())),
+            sessions: worker.and_then(sessions).or(self.rows.sessions.filter(|sessions| *sessions == 0)),
             judged,
         }
     }

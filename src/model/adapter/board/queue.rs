@@ -34,7 +34,7 @@ pub struct QueueRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum QueueState {
-    /// Jobs are due, and no worker of this installation lives.
+    /// Jobs are due, and no worker of this installation lives, or none is connected.
     Unserved,
     /// A job is due for longer than `[thresholds] task_overdue`.
     Overdue,
@@ -84,21 +84,31 @@ impl BoardBuilder<'_> {
             row.oldest_at = earliest(row.oldest_at, depth.oldest_at);
         }
         let runs = rows.runs();
+        // Where jobs are counted for all queues together, the oldest is one of all.
+        let is_due_of_all = queues.get(&None).is_some_and(|row| row.counts.contains_key("due"));
         for (part, word) in [(Part::Running, "running"), (Part::Due, "due")] {
             let Some(read) = rows.jobs.get(&part) else { continue };
             let is_twice = |job: &&Job| part != Part::Running && runs.contains(&job.id);
             // What is to be tried again is due like any other, in that part.
             let is_so = |job: &&Job| *job.state == *word || part == Part::Due && &*job.state == "retry";
+            let mut listed: BTreeMap<Option<&Text>, u64> = BTreeMap::new();
             for job in read.section.last_rows().iter().filter(|job| is_so(job) && !is_twice(job)) {
                 let row = self.queue_of(&mut queues, place, job.queue.as_ref());
-                if !counted.contains_key(word) {
-                    let count = row.counts.entry(word.into()).or_default();
-                    // Of what is due a query may bring the first few alone.
-                    let is_least = read.is_cut || part == Part::Due;
-                    *count = Count { number: count.number + 1, is_least, is_estimate: false };
-                }
                 if part == Part::Due {
                     row.oldest_at = earliest(row.oldest_at, job.due_at);
+                    if is_due_of_all && job.queue.is_some() {
+                        let all = self.queue_of(&mut queues, place, None);
+                        all.oldest_at = earliest(all.oldest_at, job.due_at);
+                    }
+                }
+                *listed.entry(job.queue.as_ref()).or_default() += 1;
+            }
+            for (queue, number) in listed.into_iter().filter(|_| !counted.contains_key(word)) {
+                let row = self.queue_of(&mut queues, place, queue);
+                // An estimate has those that are listed, too. Of what is due a query may bring the first few alone.
+                if row.counts.get(word).is_none_or(|estimate| estimate.number < number) {
+                    let is_least = read.is_cut || part == Part::Due;
+                    row.counts.insert(word.into(), Count { number, is_least, is_estimate: false });
                 }
             }
         }
@@ -106,13 +116,15 @@ impl BoardBuilder<'_> {
             let row = self.queue_of(&mut queues, place, Some(&paused.queue));
             (row.state, row.paused_at) = (QueueState::Paused, paused.since);
         }
-        let nobody = if workers.is_empty() {
-            // They may be about to start.
-            rows.installation.adapter.evidence.lists_workers.then_some(self.thresholds.task_overdue)
+        let evidence = &rows.installation.adapter.evidence;
+        let is_away = evidence.has_presence && rows.sessions == Some(0);
+        let unserved_after = if !workers.is_empty() {
+            (self.has_workers() && workers.iter().all(|worker| worker.state.is_over())).then_some(0.0)
         } else {
-            workers.iter().all(|worker| worker.state.is_over()).then_some(0.0)
+            // They may be about to start.
+            let is_nobody = (evidence.lists_workers && self.has_workers()) || is_away;
+            is_nobody.then_some(self.thresholds.task_overdue)
         };
-        let unserved_after = nobody.filter(|_| self.has_workers());
         let mut queues: Vec<QueueRow> = queues.into_values().collect();
         for row in &mut queues {
             row.state = self.queue_state(row, unserved_after);

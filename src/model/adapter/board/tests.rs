@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::adapter::{InstallationRows, PartRows, sample};
+use crate::model::adapter::{AdapterLease, InstallationRows, PartRows, sample};
 use crate::model::lock::{Lock, LockMode, VirtualTransaction};
 use crate::model::snapshot::Section;
 use chrono::TimeDelta;
@@ -132,6 +132,123 @@ fn beyond_what_is_counted_no_queue_is_whole() {
     let counts: Vec<_> =
         told.into_iter().map(|(name, _, words)| format!("{name} {}", words.join(" "))).collect();
     assert_eq!(counts, ["default due 9000+", "low due 1001+"]);
+}
+
+/// Jobs that are listed are among those that were estimated.
+#[test]
+fn what_is_listed_is_not_counted_twice() {
+    for (estimate, expected) in [(120, "due ~120"), (1, "due 2+"), (0, "due 2+")] {
+        let mut rows = sample::beating(start());
+        let due = rows.jobs.get_mut(&Part::Due).unwrap();
+        for job in Arc::make_mut(&mut due.section.rows) {
+            job.queue = Some("mail".into());
+        }
+        let depth = |number| super::super::Depth {
+            queue: Some("mail".into()),
+            state: "due".into(),
+            number,
+            is_estimate: true,
+            oldest_at: None,
+        };
+        rows.depth = sample::read(start(), vec![depth(estimate)]);
+        let told = queues(&look(vec![rows]));
+        let mail = told.iter().find(|(name, _, _)| name == "mail").unwrap();
+        assert_eq!(mail.2, [expected], "{estimate}");
+    }
+}
+
+/// Where due jobs are counted for all queues together, the oldest one of a queue is the oldest of all.
+#[test]
+fn all_queues_are_as_old_as_the_oldest_of_them() {
+    let mut rows = sample::beating(start());
+    let depth = super::super::Depth { state: "due".into(), number: 2, ..super::super::Depth::default() };
+    rows.depth = sample::read(start(), vec![depth]);
+    let board = look(vec![rows]);
+    let all = board.queues.iter().find(|row| row.queue.is_none()).unwrap();
+    assert_eq!((all.state, all.oldest_at), (QueueState::Overdue, Some(start() - TimeDelta::seconds(900))));
+}
+
+#[test]
+fn no_session_of_a_worker_leaves_a_queue_unserved_once_a_job_is_overdue() {
+    let told = |has_presence: bool, sessions: Option<u64>| {
+        let mut rows = sample::beating(start());
+        let mut installation = (*rows.installation).clone();
+        let mut adapter = (*installation.adapter).clone();
+        (adapter.evidence.has_presence, adapter.evidence.lists_workers) = (has_presence, false);
+        installation.adapter = Arc::new(adapter);
+        (rows.installation, rows.workers, rows.sessions) =
+            (Arc::new(installation), PartRows::default(), sessions);
+        let board = look(vec![rows]);
+        let state =
+            |name: &str| board.queues.iter().find(|row| row.queue.as_deref() == Some(name)).unwrap().state;
+        (state("billing"), state("mail"))
+    };
+    assert_eq!(
+        told(true, Some(0)),
+        (QueueState::Unserved, QueueState::Open),
+        "one is due for two seconds alone"
+    );
+    for (has_presence, sessions) in [(true, None), (true, Some(1)), (false, Some(0))] {
+        assert_eq!(told(has_presence, sessions), (QueueState::Overdue, QueueState::Open), "{sessions:?}");
+    }
+}
+
+/// A silent worker is gone where no session of it is there; a process that is only stopped keeps its own.
+#[test]
+fn a_silent_worker_without_a_session_is_gone() {
+    for (own, has_presence, all, expected) in [
+        (None, false, None, WorkerState::Silent),
+        (Some(0), false, None, WorkerState::Gone),
+        (Some(1), true, Some(1), WorkerState::Silent),
+        (None, true, Some(0), WorkerState::Gone),
+        (None, false, Some(0), WorkerState::Silent),
+        (None, true, Some(2), WorkerState::Silent),
+    ] {
+        let mut rows = sample::beating(start());
+        let mut installation = (*rows.installation).clone();
+        let mut adapter = (*installation.adapter).clone();
+        adapter.evidence.has_presence = has_presence;
+        installation.adapter = Arc::new(adapter);
+        (rows.installation, rows.sessions) = (Arc::new(installation), all);
+        Arc::make_mut(&mut rows.workers.section.rows)[1].sessions = own;
+        let board = look(vec![rows]);
+        let second = board.workers.iter().find(|row| row.place.1 == 1).unwrap();
+        assert_eq!(second.state, expected, "{own:?} {has_presence} {all:?}");
+        let lost = board.rows.iter().find(|row| row.judged.state == State::Lost).unwrap();
+        let known = own.map(|own| own as u64).or(all.filter(|all| *all == 0));
+        assert_eq!((lost.judged.proof, lost.sessions), (Proof::Heartbeat, known));
+    }
+}
+
+#[test]
+fn where_a_job_names_no_worker_how_many_one_runs_is_not_known() {
+    let mut rows = sample::beating(start());
+    Arc::make_mut(&mut rows.jobs.get_mut(&Part::Running).unwrap().section.rows)[0].worker = None;
+    let board = look(vec![rows.clone()]);
+    assert!(board.workers.iter().all(|row| row.busy.is_none()), "{:?}", board.workers);
+    Arc::make_mut(&mut rows.jobs.get_mut(&Part::Running).unwrap().section.rows).clear();
+    assert!(look(vec![rows]).workers.iter().all(|row| row.busy == Some(0)), "nothing runs");
+}
+
+#[test]
+fn a_lease_may_be_known_by_its_lock() {
+    let mut rows = sample::leasing(start());
+    let lease = |id: &str, key: i64| AdapterLease {
+        id: id.into(),
+        key: Some(LockKey::Bigint(key)),
+        ..AdapterLease::default()
+    };
+    rows.leases = sample::read(start(), vec![lease("held", 7), lease("free", 8)]);
+    let told = |snapshot: &Snapshot| -> Vec<_> {
+        let board = Watch::default().look(snapshot, &Thresholds::default());
+        board.leases.iter().map(|row| (row.place.1, row.state, row.pid)).collect()
+    };
+    let mut snapshot = snapshot(start(), vec![rows], &[(7, 4711)]);
+    assert_eq!(told(&snapshot), [(0, TermState::Held, Some(4711)), (1, TermState::Free, None)]);
+    Arc::make_mut(&mut snapshot.server.rows)[0].in_recovery = true;
+    assert_eq!(told(&snapshot)[1].1, TermState::Unknown, "the locks of the primary are not on a standby");
+    snapshot.locks = snapshot.locks.stale("no".into());
+    assert!(told(&snapshot).iter().all(|(_, state, _)| *state == TermState::Unknown));
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub struct WorkerRow {
     pub since: Option<Timestamp>,
     /// The process of the session that holds its lock, or that is its own.
     pub pid: Option<i32>,
-    /// Jobs that it runs: by its row, or else those of it that were read.
+    /// Jobs that it runs: by its row, or else those of it that were read; None where some that run name no worker.
     pub busy: Option<i64>,
 }
 
@@ -114,16 +114,27 @@ impl BoardBuilder<'_> {
         let limit = worker.beat_limit.or_else(|| adapter.beat_limit());
         match worker.beat_at.zip(limit) {
             Some((beat, limit)) if (read_at - beat).as_seconds_f64() > limit => {
-                (WorkerState::Silent, Proof::Heartbeat, Some(beat), None)
+                // A process that is only stopped keeps its sessions.
+                let is_away = worker.sessions == Some(0)
+                    || (adapter.evidence.has_presence && self.rows.sessions == Some(0));
+                if is_away {
+                    (WorkerState::Gone, Proof::Presence, Some(beat), None)
+                } else {
+                    (WorkerState::Silent, Proof::Heartbeat, Some(beat), None)
+                }
             }
             Some(_) => (WorkerState::Live, Proof::Heartbeat, None, None),
             None => (WorkerState::Unknown, Proof::None, None, None),
         }
     }
 
-    /// How many of the jobs that were read it runs; none where not all were.
+    /// How many of the jobs that were read it runs; none where not all were, or one of them may be its.
     fn runs(&self, worker: &Worker) -> Option<i64> {
         let running = self.rows.jobs.get(&Part::Running).filter(|read| !read.is_cut)?;
+        // One that names nobody may be its.
+        if running.section.last_rows().iter().any(|job| job.worker.is_none()) {
+            return None;
+        }
         let jobs = running.section.last_rows().iter();
         i64::try_from(jobs.filter(|job| job.worker.as_deref() == Some(&*worker.id)).count()).ok()
     }

@@ -19,6 +19,7 @@ fn adapter() -> Adapter {
         beat_limit: Some(Limit::Seconds(60.0)),
         age_limit: Some(Limit::Seconds(3600.0)),
         has_session: true,
+        has_presence: true,
     };
     Adapter { evidence, ..Adapter::default() }
 }
@@ -35,6 +36,7 @@ fn seen() -> JobFacts<'static> {
         has_workers: true,
         is_paused: false,
         session: None,
+        no_session: None,
         grace: 30.0,
         overdue: 60.0,
     }
@@ -203,6 +205,30 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
         ),
         ("its lease is over", Job { lease_until: Some(ago(0)), ..job("running") }, seen(), ("lost", "lease")),
         ("nothing is known", job("running"), seen(), ("unknown", "none")),
+        (
+            "no worker is connected",
+            job("running"),
+            JobFacts { no_session: Some(ago(30)), ..seen() },
+            ("lost", "presence"),
+        ),
+        (
+            "for less than the grace",
+            job("running"),
+            JobFacts { no_session: Some(ago(29)), ..seen() },
+            ("unknown", "presence"),
+        ),
+        (
+            "and its lease lasts",
+            Job { lease_until: Some(ago(-5)), ..job("running") },
+            JobFacts { no_session: Some(ago(30)), ..seen() },
+            ("running", "lease"),
+        ),
+        (
+            "and it is old",
+            Job { started_at: Some(ago(3601)), ..job("running") },
+            JobFacts { no_session: Some(ago(30)), ..seen() },
+            ("lost", "presence"),
+        ),
         ("of something old", Job { started_at: Some(ago(3601)), ..job("running") }, seen(), ("late", "age")),
         (
             "a limit of its own",
@@ -216,7 +242,8 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
 #[test]
 fn what_an_adapter_does_not_promise_proves_nothing() {
     let silent = Adapter::default();
-    let free = JobFacts { key: KeySeen::Free(ago(90)), session: Some(false), ..seen() };
+    let free =
+        JobFacts { key: KeySeen::Free(ago(90)), session: Some(false), no_session: Some(ago(90)), ..seen() };
     assert_eq!(told(judge(&silent, &job("running"), &free)), ("unknown", "none"));
     let of = Job { worker: Some("w".into()), beat_at: Some(ago(9000)), ..job("running") };
     assert_eq!(

@@ -48,3 +48,23 @@ fn a_queue_that_is_far_behind_is_told_though_its_workers_live() {
     let told = late(32).unwrap();
     assert!(told.contains("due, ") && told.ends_with("for 32m00s"), "{told}");
 }
+
+/// From 80 % of its time on; what is over it is told as something else.
+#[test]
+fn a_job_that_is_close_to_its_limit_is_told() {
+    let told = |limit: Option<f64>, worker: &str| {
+        let mut rows = installations::beating(sample::at(0.0));
+        let running = rows.jobs.get_mut(&Part::Running).unwrap();
+        let job = &mut Arc::make_mut(&mut running.section.rows)[0];
+        (job.limit, job.worker) = (limit, Some(worker.into()));
+        let view = view(rows);
+        let told = view.findings.iter().find(|finding| finding.check == "adapter_limit");
+        told.map(|finding| finding.summary.to_string())
+    };
+    // It has run for 14 s.
+    assert_eq!(told(None, "1"), None);
+    assert_eq!(told(Some(18.0), "1"), None);
+    assert_eq!(told(Some(17.5), "1").as_deref(), Some("Solid Queue: job InvoiceJob has run for 14s of 17s"));
+    assert_eq!(told(Some(13.0), "1"), None, "it is slow");
+    assert_eq!(told(Some(17.5), "2"), None, "it is lost");
+}

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::super::rows::Time;
 use super::super::{SectionState, readable};
 use crate::model::adapter::{
-    AdapterLease, AdapterSchedule, COUNTED, Depth, Installation, InstallationRows, JobRow, Part, PartRows,
-    Paused, QueueRow, ScheduleState, TermState, Worker, WorkerRow,
+    AdapterLease, AdapterSchedule, COUNTED, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow,
+    Part, PartRows, Paused, QueueRow, ScheduleState, Worker, WorkerRow,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
@@ -25,6 +25,8 @@ pub(in crate::wire::json) struct InstallationDocument<'a> {
     version: Option<&'a str>,
     /// Why nothing of it is read.
     refused: Option<&'a str>,
+    /// Sessions of its workers, as far as its adapter knows them by something.
+    sessions: Option<u64>,
     jobs: Vec<Job<'a>>,
     workers: Vec<WorkerJson<'a>>,
     depth: Vec<DepthJson<'a>>,
@@ -55,6 +57,8 @@ struct Job<'a> {
     worker: Option<&'a str>,
     worker_id: Option<&'a str>,
     pid: Option<i32>,
+    /// Sessions of its worker that are connected.
+    sessions: Option<u64>,
     /// As text: not every reader of JSON has 64 bits for a number.
     lock_key: Option<String>,
     lease_until: Option<Time>,
@@ -85,6 +89,8 @@ struct WorkerJson<'a> {
     since: Option<Time>,
     /// The session that holds its lock, or is its own.
     session_pid: Option<i32>,
+    /// Sessions that are its own.
+    sessions: Option<i64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -122,6 +128,8 @@ struct LeaseJson<'a> {
     held: Option<bool>,
     state: &'static str,
     note: Option<&'a str>,
+    /// The session that holds its lock.
+    session_pid: Option<i32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -169,6 +177,7 @@ fn document<'a>(view: &'a View, place: usize, rows: &'a InstallationRows) -> Ins
         prefix,
         version: version.as_deref(),
         refused: refused.as_deref(),
+        sessions: rows.sessions,
         jobs: jobs.map(job).collect(),
         workers: in_order(&board.workers, place, |row| row.place)
             .filter_map(|row| Some(worker(workers.get(row.place.1)?, row)))
@@ -177,7 +186,7 @@ fn document<'a>(view: &'a View, place: usize, rows: &'a InstallationRows) -> Ins
         queues: board.queues.iter().filter(|row| row.place == place).map(queue_row).collect(),
         paused: readable(&rows.paused.section).iter().map(paused).collect(),
         leases: in_order(&board.leases, place, |row| row.place)
-            .filter_map(|row| Some(lease(leases.get(row.place.1)?, row.state)))
+            .filter_map(|row| Some(lease(leases.get(row.place.1)?, row)))
             .collect(),
         schedules: in_order(&board.schedules, place, |row| row.place)
             .filter_map(|row| Some(schedule(schedules.get(row.place.1)?, row.state)))
@@ -246,6 +255,7 @@ fn job(row: &JobRow) -> Job<'_> {
         worker: row.worker.as_deref(),
         worker_id: job.worker.as_deref(),
         pid: judged.pid,
+        sessions: row.sessions,
         lock_key: job.key.map(|key| key.to_string()),
         lease_until: job.lease_until.map(Time),
         blocked_by: job.blocked_by.as_deref(),
@@ -265,7 +275,7 @@ fn worker<'a>(worker: &'a Worker, row: &WorkerRow) -> WorkerJson<'a> {
         queues: worker.queues.as_deref(),
         pid: worker.pid,
         capacity: worker.capacity,
-        busy: worker.busy,
+        busy: row.busy,
         started_at: worker.started_at.map(Time),
         beat_at: worker.beat_at.map(Time),
         stopped_at: worker.stopped_at.map(Time),
@@ -273,6 +283,7 @@ fn worker<'a>(worker: &'a Worker, row: &WorkerRow) -> WorkerJson<'a> {
         proof: row.proof.as_str(),
         since: row.since.map(Time),
         session_pid: row.pid,
+        sessions: worker.sessions,
     }
 }
 
@@ -298,16 +309,17 @@ fn paused(paused: &Paused) -> PausedJson<'_> {
     PausedJson { queue: &paused.queue, since: paused.since.map(Time) }
 }
 
-fn lease(lease: &AdapterLease, state: TermState) -> LeaseJson<'_> {
+fn lease<'a>(lease: &'a AdapterLease, row: &OtherLeaseRow) -> LeaseJson<'a> {
     LeaseJson {
         id: &lease.id,
         owner: lease.owner.as_deref(),
         token: lease.token.as_deref(),
         acquired_at: lease.acquired_at.map(Time),
         expires_at: lease.expires_at.map(Time),
-        held: state.is_held(),
-        state: state.as_str(),
+        held: row.state.is_held(),
+        state: row.state.as_str(),
         note: lease.note.as_deref(),
+        session_pid: row.pid,
     }
 }
 

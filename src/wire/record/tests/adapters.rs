@@ -61,6 +61,7 @@ impl Dice {
             beat_limit: self.maybe(Self::f64),
             key: self.maybe(Self::key),
             backend_pid: self.maybe(Self::i32),
+            sessions: self.maybe(Self::i64),
         }
     }
 
@@ -87,6 +88,7 @@ impl Dice {
                 beat_limit: self.maybe(Self::limit),
                 age_limit: self.maybe(Self::limit),
                 has_session: self.bool(),
+                has_presence: self.bool(),
             },
             comes_back: self.some(2, |dice| (dice.of(&[Proof::Lock, Proof::Heartbeat]), dice.text())),
             advise: self.some(2, |dice| (dice.of(&[State::Lost, State::Late]), dice.text())),
@@ -136,6 +138,7 @@ impl Dice {
                 acquired_at: dice.maybe(Self::time),
                 expires_at: dice.maybe(Self::time),
                 is_held: dice.maybe(Self::bool),
+                key: dice.maybe(Self::key),
             }),
             schedules: self.part(|dice| AdapterSchedule {
                 id: dice.text(),
@@ -146,6 +149,7 @@ impl Dice {
                 last_run_at: dice.maybe(Self::time),
                 is_enabled: dice.maybe(Self::bool),
             }),
+            sessions: self.maybe(|dice| dice.roll()),
         }
     }
 

@@ -135,6 +135,20 @@ impl System {
         self.stage.adapters(adapters.into_iter().map(Arc::new).collect()).await;
     }
 
+    /// Sessions of workers, as they are known by in the last snapshot.
+    fn sessions(&self) -> Option<u64> {
+        self.stage.view().snapshot.as_ref()?.adapters.first()?.sessions
+    }
+
+    /// Looks until a job is an orphan by its lock.
+    async fn orphaned(&mut self, job: &str) -> JobRow {
+        let of =
+            |view: &View| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(job)).cloned();
+        let is_orphan = |view: &View| of(view).is_some_and(|row| row.judged.state == State::Orphan);
+        self.stage.look_until("an orphan", is_orphan).await;
+        of(self.stage.view()).unwrap()
+    }
+
     /// The same once more, after what runs was read twice anew: what was under way at the first may be from before.
     async fn still_told(&mut self, job: &str, state: &str, proof: &str) -> JobRow {
         for _ in 0..2 {

@@ -1,5 +1,6 @@
 //! Each of them: a worker is killed, another one stopped.
 
+use locktop::model::adapter::{State, WorkerState};
 use locktop::model::view::View;
 use rustix::process::Signal;
 
@@ -29,6 +30,98 @@ async fn procrastinate() {
     second.signal(Signal::CONT);
     let row = system.told("Hang", "running", "heartbeat").await;
     assert!(row.job.started_at.is_some() && row.worker.is_some(), "{row:?}");
+}
+
+#[tokio::test]
+async fn chancy() {
+    const FILE: &str = "chancy_work.py";
+    const JOB: &str = "__main__.hang";
+    let Some(mut system) = System::new("chancy").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(None).await;
+    let row = system.told(JOB, "running", "heartbeat").await;
+    assert_eq!((row.job.attempt, row.job.max_attempts), (Some(1), Some(1)));
+    assert_eq!(system.sessions(), Some(1), "it listens");
+    first.kill();
+    let lost = system.told(JOB, "lost", "heartbeat").await;
+    assert!(lost.comes_back.unwrap().starts_with("by itself: the leader's Recovery"));
+    assert_eq!(system.sessions(), None, "one without notifications would not have any");
+    // Another one that starts leads soon, and gives it one attempt more.
+    let second = system.work(FILE, &["work"]).await;
+    let row = system.told(JOB, "running", "heartbeat").await;
+    assert_eq!(row.job.max_attempts, Some(2));
+    second.signal(Signal::STOP);
+    system.told(JOB, "lost", "heartbeat").await;
+    assert_eq!(system.sessions(), Some(1), "the session of one that is stopped stays");
+}
+
+#[tokio::test]
+async fn pgqueuer() {
+    const FILE: &str = "pgqueuer_work.py";
+    let Some(mut system) = System::new("pgqueuer").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(Some(("heartbeat_timeout", 6.0))).await;
+    let row = system.told("Hang", "running", "heartbeat").await;
+    let name = row.worker.unwrap();
+    assert_eq!(system.stage.json()["adapters"][0]["schedules"][0]["name"], "nightly");
+    first.kill();
+    let lost = system.told("Hang", "lost", "heartbeat").await;
+    assert!(lost.comes_back.unwrap().starts_with("by itself: any worker of its entrypoint"));
+    let second = system.work(FILE, &["work"]).await;
+    let row = system.told("Hang", "running", "heartbeat").await;
+    assert_ne!(row.worker.unwrap(), name, "another one has it");
+    second.signal(Signal::STOP);
+    system.told("Hang", "lost", "heartbeat").await;
+    second.signal(Signal::CONT);
+    system.told("Hang", "running", "heartbeat").await;
+}
+
+/// Its lock is the session's: one that is killed has lost it, one that is stopped holds it.
+#[tokio::test]
+async fn dramatiq_pg() {
+    const FILE: &str = "dramatiq_work.py";
+    let Some(mut system) = System::new("dramatiq_pg").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(None).await;
+    let row = system.told("Hang", "running", "lock").await;
+    assert!(row.judged.pid.is_some(), "{row:?}");
+    first.signal(Signal::STOP);
+    system.still_told("Hang", "running", "lock").await;
+    first.kill();
+    let lost = system.orphaned("Hang").await;
+    assert!(lost.comes_back.unwrap().starts_with("by itself: a worker of its queue that starts"));
+    let second = system.work(FILE, &["work"]).await;
+    system
+        .stage
+        .look_until("another one to have it", |view| {
+            view.adapters.rows.iter().any(|row| row.judged.state.as_str() == "running")
+        })
+        .await;
+    second.kill();
+}
+
+#[tokio::test]
+async fn apscheduler() {
+    const FILE: &str = "apscheduler_work.py";
+    const JOB: &str = "__main__:hang";
+    let Some(mut system) = System::new("apscheduler").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(None).await;
+    system.told(JOB, "running", "lease").await;
+    first.signal(Signal::STOP);
+    system.told(JOB, "lost", "lease").await;
+    first.signal(Signal::CONT);
+    system.told(JOB, "running", "lease").await;
+    first.kill();
+    let lost = system.told(JOB, "lost", "lease").await;
+    assert!(lost.comes_back.unwrap().starts_with("not run again"));
+    // The next one takes it away as it starts.
+    let _second = system.start(FILE, &["work"]);
+    system.stage.look_until("the job to be gone", |view| view.adapters.rows.is_empty()).await;
 }
 
 #[tokio::test]
@@ -108,6 +201,35 @@ async fn pg_boss_12() {
     system.told("mail", "running", "lease").await;
 }
 
+/// Of a queue without heartbeats the time of a job is 15 min: its instance is silent long before, and its sessions tell more.
+#[tokio::test]
+async fn pg_boss_12_with_the_time_that_a_queue_has_by_default() {
+    const FILE: &str = "pg_boss_12.mjs";
+    let Some(mut system) = System::new("pg_boss_12").await else { return };
+    system.run(FILE, &["setup-default"]);
+    system.watched(None).await;
+    for (signal, state, sessions) in
+        [(Signal::KILL, WorkerState::Gone, Some(0)), (Signal::STOP, WorkerState::Silent, Some(1))]
+    {
+        let worker = system.work(FILE, &["work", "1"]).await;
+        system.told("mail", "running", "lease").await;
+        worker.signal(signal);
+        // Three beats of a second each.
+        let lost = system.told("mail", "lost", "heartbeat").await;
+        assert!(lost.comes_back.unwrap().starts_with("as failed, when its time"));
+        assert!(
+            lost.sessions == sessions || lost.sessions > Some(0) && sessions > Some(0),
+            "{:?}",
+            lost.sessions
+        );
+        let is_so = |view: &View| view.adapters.workers.iter().any(|row| row.state == state);
+        system.stage.look_until("its instance to be so", is_so).await;
+        system.run(FILE, &["type", &lost.advice.unwrap()]);
+        system.stage.look_until("the job to be failed", |view| view.adapters.count(State::Lost) == 0).await;
+        system.run(FILE, &["clear"]);
+    }
+}
+
 #[tokio::test]
 async fn graphile_worker() {
     const FILE: &str = "graphile_worker.mjs";
@@ -124,8 +246,9 @@ async fn graphile_worker() {
         session.query_one(sessions, &[]).await.unwrap().get::<_, i64>(0) == 0
     })
     .await;
-    // Its name is nowhere else: that it is gone nobody can tell.
-    let row = system.still_told("Hang", "unknown", "none").await;
+    // Its name is nowhere else; but each worker keeps a session that listens, and there is none.
+    let row = system.told("Hang", "lost", "presence").await;
+    assert_eq!(row.sessions, Some(0));
     let wait = system.told("Wait", "blocked", "none").await;
     let name = row.worker.clone().unwrap();
     assert_eq!(wait.job.blocked_by.as_deref(), Some(&*format!("its queue, which {name} has locked")));
@@ -139,7 +262,7 @@ async fn graphile_worker() {
         )
         .await
         .unwrap();
-    let late = system.told("Hang", "late", "age").await;
+    let late = system.told("Hang", "lost", "presence").await;
     assert!(late.comes_back.unwrap().starts_with("by itself, 4 h after"));
     session.batch_execute(&late.advice.unwrap()).await.unwrap();
     system.told("Hang", "retry", "none").await;
@@ -147,6 +270,7 @@ async fn graphile_worker() {
     let second = system.work(FILE, &["work"]).await;
     second.signal(Signal::STOP);
     system.still_told("Hang", "unknown", "none").await;
+    assert_eq!(system.sessions(), Some(1), "the session of one that is stopped stays");
 }
 
 #[tokio::test]
@@ -157,8 +281,17 @@ async fn dbos() {
     system.watched(None).await;
     let row = system.told("Hang", "unknown", "none").await;
     assert_eq!((row.worker.as_deref(), row.job.attempt), (Some("local"), Some(1)));
+    let leases = system.stage.json()["adapters"][0]["leases"].clone();
+    assert_eq!(leases[0]["id"], "background jobs of locktop-test");
+    system
+        .stage
+        .look_until("its lock to have its name", |view| {
+            view.adapters.leases.iter().any(|lease| lease.pid.is_some())
+        })
+        .await;
     first.kill();
-    system.still_told("Hang", "unknown", "none").await;
+    let lost = system.told("Hang", "lost", "presence").await;
+    assert!(lost.comes_back.unwrap().starts_with("when an executor of its name"));
     // One of the same name and version takes it over as it starts.
     let second = system.work(FILE, &["work"]).await;
     system
@@ -169,6 +302,7 @@ async fn dbos() {
         .await;
     second.signal(Signal::STOP);
     system.still_told("Hang", "unknown", "none").await;
+    assert!(system.sessions() > Some(0), "the sessions of one that is stopped stay");
 }
 
 #[tokio::test]

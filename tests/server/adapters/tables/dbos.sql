@@ -12,3 +12,4 @@ CREATE INDEX idx_workflow_status_in_flight_v2 ON workflow_status (queue_name, st
 CREATE TABLE workflow_schedules (schedule_id text PRIMARY KEY, schedule_name text NOT NULL, workflow_name text NOT NULL, schedule text NOT NULL,
     status text NOT NULL DEFAULT 'ACTIVE', queue_name text);
 RESET search_path;
+CREATE TABLE dbos.application_versions (version_id text PRIMARY KEY, version_name text NOT NULL, application_name text);

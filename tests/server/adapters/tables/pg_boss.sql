@@ -8,7 +8,7 @@ CREATE TABLE queue (name text PRIMARY KEY, policy text NOT NULL DEFAULT 'standar
     deferred_count int NOT NULL DEFAULT 0, queued_count int NOT NULL DEFAULT 0, ready_count int NOT NULL DEFAULT 0, active_count int NOT NULL DEFAULT 0,
     failed_count int NOT NULL DEFAULT 0, monitor_on timestamptz);
 CREATE TABLE schedule (name text REFERENCES queue, key text NOT NULL DEFAULT '', cron text NOT NULL, timezone text DEFAULT 'UTC', PRIMARY KEY (name, key));
-CREATE TABLE instance (id uuid PRIMARY KEY, name text, host text NOT NULL, pid int NOT NULL, version text NOT NULL, heartbeat_seconds int NOT NULL,
+CREATE TABLE instance (id uuid PRIMARY KEY, name text, host text NOT NULL, pid int NOT NULL, version text NOT NULL, application_name text, heartbeat_seconds int NOT NULL,
     workers jsonb NOT NULL DEFAULT '[]', started_on timestamptz NOT NULL DEFAULT now(), heartbeat_on timestamptz NOT NULL DEFAULT now(), stopped_on timestamptz);
 CREATE TABLE job (id uuid NOT NULL DEFAULT gen_random_uuid(), name text NOT NULL, priority integer NOT NULL DEFAULT 0, data jsonb, state job_state NOT NULL DEFAULT 'created',
     retry_limit integer NOT NULL DEFAULT 2, retry_count integer NOT NULL DEFAULT 0, expire_seconds int NOT NULL DEFAULT 900, singleton_key text, policy text,
