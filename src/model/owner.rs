@@ -14,6 +14,8 @@ pub struct Owner {
     pub name: Text,
     /// Who owns the table, its schema or a part of it without being trusted: none where all of them are.
     pub stranger: Option<Text>,
+    /// The table of another role that a bare name would mean, if this one of a stranger were not before it on the search path.
+    pub hides: Option<Text>,
 }
 
 impl Owner {
@@ -35,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_stranger_is_named_with_what_helps() {
-        let owner = Owner { name: "app".into(), stranger: Some("app".into()) };
+        let owner = Owner { name: "app".into(), stranger: Some("app".into()), hides: None };
         let expected = "public.t belongs to app, who is not trusted; \
                         --trust-owner app, or trusted_owners = [\"app\"] in the config, allows it";
         assert_eq!(owner.refusal("public.t").as_deref(), Some(expected));

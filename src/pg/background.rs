@@ -11,12 +11,28 @@ use crate::model::{Text, Timestamp};
 
 /// What is known is looked for again after this long.
 pub(super) const RENEW: Duration = Duration::from_secs(30);
-/// After a failure sooner, but not before this.
+/// After a failure sooner, but not before this; after each further one in a row twice as long.
 pub(super) const REST: Duration = Duration::from_secs(2);
+/// How often as long as it took a search rests, so that it costs a hundredth of a core at most, whatever is in the catalogs.
+const PAUSE: u32 = 100;
+/// No search rests longer.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// How long a search rests that took so long and is not to be repeated before `least`.
+pub(super) fn rest(least: Duration, took: Duration) -> Duration {
+    least.max(took.saturating_mul(PAUSE)).min(LONGEST)
+}
+
+/// What a piece of work brought, or why it failed, and how long it took.
+#[derive(Debug)]
+pub(super) struct Brought<T> {
+    pub(super) result: Result<T, Text>,
+    pub(super) took: Duration,
+}
 
 /// One piece of work at a time, in a task of its own, which ends with this.
 #[derive(Debug)]
-pub(super) struct Background<T>(Option<JoinHandle<Result<T, SectionError>>>);
+pub(super) struct Background<T>(Option<JoinHandle<Brought<T>>>);
 
 impl<T> Default for Background<T> {
     fn default() -> Self {
@@ -36,26 +52,24 @@ impl<T: Send + 'static> Background<T> {
     }
 
     pub(super) fn begin(&mut self, work: impl Future<Output = Result<T, SectionError>> + Send + 'static) {
-        self.0 = Some(tokio::spawn(work));
+        let started = clock::monotonic();
+        self.0 = Some(tokio::spawn(async move {
+            let result = work.await.map_err(|error| error.text());
+            Brought { result, took: clock::monotonic().duration_since(started) }
+        }));
     }
 
-    /// What it brought, waited for no longer than `timeout`, or why it failed; None where it goes on, or nothing was begun.
-    pub(super) async fn take(&mut self, timeout: Duration) -> Option<Result<T, Text>> {
+    /// What it brought, waited for no longer than `timeout`; None where it goes on, or nothing was begun.
+    pub(super) async fn take(&mut self, timeout: Duration) -> Option<Brought<T>> {
         let work = self.0.as_mut()?;
         let brought = tokio::time::timeout(timeout, work).await.ok()?;
         self.0 = None;
-        Some(match brought {
-            Ok(brought) => brought.map_err(|error| error.text()),
-            Err(error) => Err(error.to_string().into()),
-        })
-    }
-}
-
-impl<T> Drop for Background<T> {
-    fn drop(&mut self) {
-        if let Some(work) = &self.0 {
-            work.abort();
-        }
+        Some(
+            brought.unwrap_or_else(|error| Brought {
+                result: Err(error.to_string().into()),
+                took: Duration::ZERO,
+            }),
+        )
     }
 }
 
@@ -97,26 +111,75 @@ impl Detected {
 /// When tables are looked for again.
 #[derive(Debug, Default)]
 pub(super) struct Renewal {
-    /// None before the first look.
-    looked: Option<Instant>,
-    has_failed: bool,
+    /// When the last search began; None before the first.
+    began: Option<Instant>,
+    /// How long the last one took that has ended.
+    took: Duration,
+    /// How many have failed in a row.
+    failures: u32,
+    /// What it found may not be what it was.
+    is_doubtful: bool,
 }
 
 impl Renewal {
     pub(super) fn is_due(&self) -> bool {
-        self.looked.is_none_or(|looked| {
-            let age = clock::monotonic().duration_since(looked);
-            age > RENEW || (self.has_failed && age > REST)
-        })
+        self.began.is_none_or(|began| clock::monotonic().duration_since(began) > self.rest())
     }
 
-    /// A look begins now: it is due again after [`RENEW`], unless it fails.
+    fn rest(&self) -> Duration {
+        let least = match self.failures.checked_sub(1) {
+            Some(before) => REST.saturating_mul(2_u32.saturating_pow(before)),
+            None if self.is_doubtful => REST,
+            None => RENEW,
+        };
+        rest(least, self.took)
+    }
+
+    /// A search begins now.
     pub(super) fn begin(&mut self) {
-        *self = Self { looked: Some(clock::monotonic()), has_failed: false };
+        self.began = Some(clock::monotonic());
+        self.is_doubtful = false;
     }
 
-    /// The look failed, or what it found may not be what it was.
-    pub(super) fn fail(&mut self) {
-        self.has_failed = true;
+    pub(super) fn succeed(&mut self, took: Duration) {
+        (self.took, self.failures) = (took, 0);
+    }
+
+    pub(super) fn fail(&mut self, took: Duration) {
+        (self.took, self.failures) = (took, self.failures.saturating_add(1));
+    }
+
+    /// What it found may not be what it was.
+    pub(super) fn doubt(&mut self) {
+        self.is_doubtful = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_costs_a_hundredth_of_the_time_and_one_that_fails_rests_longer() {
+        let rest = |took, failures, is_doubtful| {
+            let took = Duration::from_millis(took);
+            Renewal { took, failures, is_doubtful, ..Renewal::default() }.rest().as_secs()
+        };
+        for (took, failures, is_doubtful, seconds) in [
+            (5, 0, false, 30),
+            (5, 0, true, 2),
+            (500, 0, false, 50),
+            (500, 0, true, 50),
+            (5, 1, false, 2),
+            (100, 1, false, 10),
+            (100, 6, false, 64),
+            (3000, 1, false, 300),
+            (3000, 9, false, 512),
+            (3000, 10, false, 600),
+            (3000, u32::MAX, false, 600),
+            (90_000, 0, false, 600),
+        ] {
+            assert_eq!(rest(took, failures, is_doubtful), seconds, "{took} ms, {failures} failures");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod section_error;
 pub mod server_log;
 pub mod sources;
 pub(crate) mod sql;
+pub mod statements;
 mod tables;
 
 pub use locktop_tasks::trust;

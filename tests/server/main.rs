@@ -25,6 +25,8 @@ mod embedded;
 #[path = "../terminal/pty/escapes.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod escapes;
+#[path = "../support/faults.rs"]
+mod faults;
 mod learned;
 mod lease;
 mod lock_of;

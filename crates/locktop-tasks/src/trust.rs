@@ -101,8 +101,8 @@ impl TrustedOwners {
     /// A table expression for `WITH RECURSIVE`, `types (relation, oid)`: the types that the columns of some relations are made of, beside the
     /// server's own. `of` is a table expression before it, with a column `oid`.
     #[must_use]
-    pub fn types(of: &str) -> String {
-        fill(&without_comments(TYPES), &[("$of", of)])
+    pub fn types(&self, of: &str) -> String {
+        self.filled(TYPES, &[("$of", of)])
     }
 
     /// A statement that fails unless the table of this OID has this name, is an ordinary or partitioned one, and belongs, with its
@@ -137,7 +137,7 @@ impl TrustedOwners {
     /// of the config would read.
     #[must_use]
     pub fn locked_guard(&self) -> String {
-        self.filled(LOCKED, &[("$types", &Self::types("named")), ("$mark", MARK)])
+        self.filled(LOCKED, &[("$types", &self.types("named")), ("$mark", MARK)])
     }
 
     /// A statement that sets the search path, for the transaction or the session, to those schemas of the role's own one that are trusted.

@@ -11,7 +11,6 @@ use tokio_postgres::Client;
 use super::Entry;
 use crate::action::Actor;
 use crate::action::message::{Access, moment, note, number, packed, send, text};
-use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::owner::Owner;
 use crate::model::plan::{SessionTarget, Target, TargetKind, TargetResult};
@@ -65,7 +64,7 @@ impl AuditTables {
             if found.in_recovery {
                 return (tables, vec!["on a standby nothing can be written to locktop_audit".to_owned()]);
             } else if let Some(stranger) = found.stranger {
-                let owner = Owner { name: Text::default(), stranger: Some(stranger.as_str().into()) };
+                let owner = Owner { stranger: Some(stranger.as_str().into()), ..Owner::default() };
                 let why = owner.refusal(&format!("{}.locktop_audit", schema.quoted())).unwrap_or_default();
                 notes.push(one_line(&format!("not recorded: {why}")).into_owned());
             } else if found.may_insert {

@@ -16,6 +16,7 @@ mod expected;
 mod forgotten;
 mod generator;
 mod growth;
+mod hidden;
 mod idle_lock;
 mod lease;
 mod limit;
@@ -168,6 +169,7 @@ const CHECKS: &[(Check, bool)] = &[
     (forgotten::check, true),
     (rights::check, false),
     (growth::check, false),
+    (hidden::check, false),
 ];
 
 /// All findings, worst first: by severity, then by how many wait behind it, then the longest. Locks that are not of

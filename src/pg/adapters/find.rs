@@ -41,7 +41,7 @@ pub(super) async fn find(
 
 /// The statement that looks for them: a row of JSON for each table. It names no schema of its operators, and is for a search path that is pinned.
 pub(super) fn statement(owners: &TrustedOwners, adapters: &[Arc<Adapter>]) -> String {
-    let (wanted, types) = (escape_literal(&wanted(adapters)), TrustedOwners::types("candidates"));
+    let (wanted, types) = (escape_literal(&wanted(adapters)), owners.types("trusted"));
     owners.filled(sql::ADAPTERS_FIND, &[("$wanted", &wanted), ("$types", &types)])
 }
 

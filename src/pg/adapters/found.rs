@@ -29,6 +29,8 @@ pub(super) struct FoundTable {
     pub(super) parts: Vec<u32>,
     /// One of them that is no ordinary table.
     foreign_part: Option<String>,
+    /// It is partitioned, and itself a part of another one.
+    is_inner: bool,
     /// The type of a column whose owner is not trusted.
     strange_type: Option<StrangeType>,
     has_usage: bool,
@@ -147,6 +149,12 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
             None => label,
         };
         return Some(format!("{what} belongs to {stranger}, who is not trusted; {remedy}").into());
+    }
+    if let Some(table) = first(|table| table.is_inner) {
+        return Some(
+            format!("{table} is partitioned, and a part of another table; its parts are not looked for")
+                .into(),
+        );
     }
     if let Some((table, of)) = tables.iter().find_map(|table| Some((table, table.strange_type.as_ref()?))) {
         let (table, StrangeType { owner, name }) = (table.label(), of);

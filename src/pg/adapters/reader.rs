@@ -13,13 +13,14 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::decode::PartRow;
+use super::find::find;
 use super::survey::{PartReading, Surveyed, surveyed};
 use crate::clock;
 use crate::model::adapter::{Adapter, InstallationRows, Part, PartRows, Parts, ROWS};
 use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::{Text, Timestamp};
-use crate::pg::background::{Background, Detected, Renewal};
+use crate::pg::background::{Background, Brought, Detected, Renewal};
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::{DecodeError, row};
 use crate::pg::scope::Scope;
@@ -77,6 +78,8 @@ impl Timing {
 #[derive(Debug)]
 struct Turn {
     surveyed: Option<Vec<Surveyed>>,
+    /// How long it took to find those.
+    searched: Duration,
     read: Vec<ReadPart>,
 }
 
@@ -172,9 +175,9 @@ impl Adapters {
     ) {
         match self.reading.take(timeout).await {
             None => {}
-            Some(Ok(turn)) => self.take(turn, locks, taken_at),
-            Some(Err(reason)) => {
-                self.renewal.fail();
+            Some(Brought { result: Ok(turn), .. }) => self.take(turn, locks, taken_at),
+            Some(Brought { result: Err(reason), took }) => {
+                self.renewal.fail(took);
                 self.detected.fail(reason);
             }
         }
@@ -228,6 +231,7 @@ impl Adapters {
         let mut all = Vec::clone(&self.rows);
         if let Some(surveyed) = turn.surveyed {
             self.detected.succeed();
+            self.renewal.succeed(turn.searched);
             for one in surveyed.iter().filter(|one| one.is_new) {
                 // Planned anew: what had timed out is tried again.
                 self.timing
@@ -241,7 +245,7 @@ impl Adapters {
             let timing = self.timed(&read);
             let reason = read.answer.as_ref().err().map(|refusal| self.reason(&read, refusal, locks, timing));
             if read.answer.as_ref().is_err_and(|refusal| has_changed(refusal) && !is_timeout(refusal)) {
-                self.renewal.fail();
+                self.renewal.doubt();
             }
             self.timing.insert((read.oid, read.part), timing);
             let answer = read.answer.map_err(|_| reason.unwrap_or_default());
@@ -313,18 +317,13 @@ impl Task {
     }
 
     async fn run(self) -> Result<Turn, SectionError> {
-        let mut turn = Turn { surveyed: None, read: Vec::new() };
+        let mut turn = Turn { surveyed: None, searched: Duration::ZERO, read: Vec::new() };
         let started = clock::monotonic();
         if self.is_looking {
-            let found = surveyed(
-                &self.client,
-                &self.owners,
-                self.scope,
-                (&self.adapters, self.wanted),
-                &self.surveyed,
-            )
-            .await?;
-            turn.surveyed = Some(found);
+            let found = find(&self.client, &self.owners, self.scope, &self.adapters).await?;
+            turn.searched = clock::monotonic().duration_since(started);
+            turn.surveyed =
+                Some(surveyed(&self.client, (self.scope, self.wanted), found, &self.surveyed).await?);
         }
         let surveyed = turn.surveyed.as_deref().unwrap_or(&self.surveyed);
         let mut read = Vec::new();

@@ -58,8 +58,9 @@ pub async fn survey(
 ) -> Result<Vec<Installation>, SectionError> {
     let mut all = Vec::new();
     client.batch_execute(&sql::prepare_guard(owners)).await?;
+    let found = find(client, owners, Scope::Own, adapters).await?;
     for Surveyed { mut installation, readings, found, .. } in
-        surveyed(client, owners, Scope::Own, (adapters, Parts::ALL), &[]).await?
+        surveyed(client, (Scope::Own, Parts::ALL), found, &[]).await?
     {
         installation.actions = Box::pin(rehearsed(client, owners, &found)).await?;
         for PartReading { part, sql, .. } in readings {
@@ -110,17 +111,16 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
     Ok(Ok(Once { rows, seconds }))
 }
 
-/// The same, with how they are read. What is as it was before is not planned again for five minutes.
+/// What may be read of each of these, and how. What is as it was before is not planned again for five minutes.
 pub(super) async fn surveyed(
     client: &Client,
-    owners: &TrustedOwners,
-    scope: Scope,
-    (adapters, wanted): (&[Arc<Adapter>], Parts),
+    (scope, wanted): (Scope, Parts),
+    found: Vec<FoundInstallation>,
     before: &[Surveyed],
 ) -> Result<Vec<Surveyed>, SectionError> {
     let mut all = Vec::new();
     let now = clock::monotonic();
-    for found in find(client, owners, scope, adapters).await? {
+    for found in found {
         let is_same = |old: &&Surveyed| old.found == found && now.duration_since(old.planned_at) < REPLAN;
         match before.iter().find(is_same) {
             Some(old) => all.push(Surveyed { is_new: false, ..old.clone() }),

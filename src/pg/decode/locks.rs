@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::DecodeError;
 use super::copy::{CopyReader, Fields};
 use super::rows::merge;
 use super::value::{int2, int4, oid, text, timestamp, unsigned, virtual_transaction};
-use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
+use crate::model::lock::{Lock, LockMode, LockModes, LockTag, LockType, VirtualTransaction};
+use crate::model::wait_graph::Answer;
 
 /// Columns of `assets/sql/locks.sql` and `locks_narrow.sql`, which say what is sent as NULL.
 const COLUMNS: usize = 11;
@@ -36,6 +37,66 @@ pub struct KnownLocks {
     pub since: String,
     /// How long the server took for them.
     pub cost: Duration,
+    /// The sessions whose rows were left out.
+    quiet: Arc<Quiet>,
+}
+
+impl KnownLocks {
+    /// Whether a row is missing, since a session whose rows were left out has acquired a lock all the same (`assets/sql/quiet.sql`): a lock is
+    /// awaited that no other session holds, or the server's word is that a waiter is blocked by a session that has no row of that lock.
+    pub fn lacks(&self, answers: &[Answer]) -> bool {
+        if self.quiet.is_empty() {
+            return false;
+        }
+        let mut awaited: FxHashMap<LockTag, Awaited> = FxHashMap::default();
+        let mut tags: FxHashMap<i32, LockTag> = FxHashMap::default();
+        for lock in self.rows.iter().filter(|lock| !lock.granted) {
+            awaited.entry(lock.tag).or_default().waiters.push((lock.pid, lock.mode));
+            tags.extend(lock.pid.map(|pid| (pid, lock.tag)));
+        }
+        if awaited.is_empty() {
+            return false;
+        }
+        let named: FxHashSet<(i32, LockTag)> = answers
+            .iter()
+            .filter_map(|answer| Some((answer, *tags.get(&answer.waiter)?)))
+            .flat_map(|(answer, tag)| answer.blockers.iter().map(move |pid| (*pid, tag)))
+            .filter(|(pid, _)| self.quiet.has(*pid))
+            .collect();
+        let mut seen: FxHashSet<(i32, LockTag)> = FxHashSet::default();
+        for lock in self.rows.iter() {
+            let Some(awaited) = awaited.get_mut(&lock.tag) else { continue };
+            if lock.granted {
+                awaited.hold(lock.pid, lock.mode);
+            }
+            seen.extend(lock.pid.map(|pid| (pid, lock.tag)).filter(|key| named.contains(key)));
+        }
+        seen.len() < named.len() || !awaited.values().all(Awaited::is_blocked)
+    }
+}
+
+/// A lock that is waited for.
+#[derive(Debug, Default)]
+struct Awaited {
+    waiters: Vec<(Option<i32>, LockMode)>,
+    /// Two holders of each mode: one of them is another session than a waiter.
+    holders: Vec<(Option<i32>, LockMode)>,
+}
+
+impl Awaited {
+    fn hold(&mut self, pid: Option<i32>, mode: LockMode) {
+        if self.holders.iter().filter(|holder| holder.1 == mode).count() < 2 {
+            self.holders.push((pid, mode));
+        }
+    }
+
+    /// Whether another session holds it so that one waits.
+    fn is_blocked(&self) -> bool {
+        self.waiters.iter().any(|(waiter, wanted)| {
+            let mut others = self.holders.iter().filter(|(pid, _)| pid != waiter);
+            others.any(|(_, held)| wanted.conflicts_with(LockModes::of(*held)))
+        })
+    }
 }
 
 /// The rows so far.
@@ -114,7 +175,7 @@ impl<'a> Locks<'a> {
         // A transaction always has the lock on itself, and the total counts it.
         let seen = (rows.len() + left_out) as u64 + u64::from(!self.awaited);
         let omitted = total.map_or(0, |total| u64::from(total).saturating_sub(seen));
-        Ok(KnownLocks { rows, omitted, sent, since, cost })
+        Ok(KnownLocks { rows, omitted, sent, since, cost, quiet: Arc::new(quiet) })
     }
 }
 
@@ -143,6 +204,14 @@ impl Quiet {
             };
         }
         quiet
+    }
+
+    fn is_empty(&self) -> bool {
+        self.in_transaction.is_empty() && self.idle.is_empty()
+    }
+
+    fn has(&self, pid: i32) -> bool {
+        self.in_transaction.contains(&pid) || self.idle.contains(&pid)
     }
 
     /// Whether a row of the poll before is still there. Without a transaction a session holds advisory locks only; while it is idle it

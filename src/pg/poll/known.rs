@@ -1,11 +1,13 @@
 //! What a session knows from its last poll, so that the server need not send it again.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_postgres::error::SqlState;
 
 use super::Limits;
 use crate::clock;
+use crate::model::wait_graph::Answer;
 use crate::pg::decode::backends::KnownBackends;
 use crate::pg::decode::locks::KnownLocks;
 use crate::pg::section_error::SectionError;
@@ -23,6 +25,8 @@ pub(super) struct Known {
     narrow: bool,
     /// When they were last read without relying on anything known; none where the next reading must not rely on it either.
     whole_at: Option<Instant>,
+    /// The server's word on who blocks whom at the last poll.
+    answers: Vec<Answer>,
     /// When the last poll began, by our clock.
     told_at: Option<Instant>,
     /// This role may not read the sessions, so that nothing tells who is quiet.
@@ -75,11 +79,12 @@ impl Known {
         Telling { poll: self.polls.to_string(), since, digests, narrow, at: clock::monotonic() }
     }
 
-    /// Takes over the locks that were read. Where they were not, or the server's clock was set back, the next poll reads all.
+    /// Takes over the locks that were read. When they were not, a row is missing by the server's `answers`, or its clock was set back, the
+    /// next poll reads all.
     pub(super) fn learn(
         &mut self,
         telling: &Telling,
-        locks: &Result<KnownLocks, SectionError>,
+        (locks, answers): (&Result<KnownLocks, SectionError>, &[Answer]),
         limits: &Limits,
     ) {
         let now = clock::monotonic();
@@ -95,11 +100,15 @@ impl Known {
         };
         let went_back =
             telling.tells_since() && is_behind(&self.locks.since, &locks.since, passed, limits.clock_slack);
+        // The same rows and answers lack no more than they did.
+        let is_same = Arc::ptr_eq(&self.locks.rows, &locks.rows) && self.answers == answers;
+        let lacks = telling.tells_since() && !is_same && locks.lacks(answers);
+        self.answers = answers.to_vec();
         self.locks = locks.clone();
         self.narrow = telling.narrow;
         if !telling.tells_since() {
             self.whole_at = Some(now);
-        } else if went_back {
+        } else if went_back || lacks {
             self.whole_at = None;
         } else if locks.sent > limits.whole_scan {
             self.too_many_at = Some(now);

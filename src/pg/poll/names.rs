@@ -16,7 +16,7 @@ use crate::clock;
 use crate::model::Text;
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
-use crate::pg::background::{Background, RENEW, REST};
+use crate::pg::background::{Background, Brought, RENEW, REST, rest};
 use crate::pg::decode::encoding::{Encoding, Encodings};
 use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
@@ -136,10 +136,10 @@ impl NameCache {
         }
         match self.asking.take(timeout).await {
             None => {}
-            Some(Ok(found)) => self.learn(found),
-            Some(Err(_)) => {
+            Some(Brought { result: Ok(found), .. }) => self.learn(found),
+            Some(Brought { took, .. }) => {
                 self.asked = Asked::default();
-                self.rest_until = Some(clock::monotonic() + REST);
+                self.rest_until = Some(clock::monotonic() + rest(REST, took));
             }
         }
     }

@@ -111,9 +111,10 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
         find: sql::tables_find(&limits.trusted_owners).into(),
         names: sources::names().into(),
         places: limits.tables.clone(),
-        path: Arc::clone(&path),
+        path: with_public(&path),
         scope,
     };
+    let began = clock::monotonic();
     // Joined futures send in the order they are written: the settings hold for all that follows.
     let ((version, settings), (identity, databases, roles), statements, (plans, tables)) = join4(
         join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path, scope)),
@@ -147,11 +148,18 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
         Some(&SqlState::DUPLICATE_PSTATEMENT) if scope == Scope::Own => OpenError::Lent,
         _ => setup(&error),
     })?;
-    let sources = Sources::open(client, search, tables, Texts::of(encoding)).await;
+    let sources = Sources::open(client, search, (tables, began), Texts::of(encoding)).await;
     let adapters = Adapters::new(Arc::clone(&limits.adapters), limits.trusted_owners.clone(), scope)
         .only(limits.adapter_parts)
         .with(Texts::of(encoding));
     Ok(Prepared { statements, own_path, server, names, sources, adapters, clock })
+}
+
+/// Where tables are looked for by a bare name: along the path, and then where an application that has set none has its tables. Whoever owns
+/// the database or the role sets the path, and would hide those.
+fn with_public(path: &[String]) -> Arc<[String]> {
+    let public = "public".to_owned();
+    path.iter().cloned().chain(Some(public).filter(|name| !path.contains(name))).collect()
 }
 
 fn setup(error: &tokio_postgres::Error) -> OpenError {

@@ -286,7 +286,7 @@ impl Session {
             ),
         )
         .await;
-        self.known.learn(&telling, &locks, &self.limits);
+        self.known.learn(&telling, (&locks, answers.as_deref().unwrap_or_default()), &self.limits);
         Scan { answers, told, locks, backends, prepared, sources, tick }
     }
 

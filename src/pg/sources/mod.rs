@@ -22,15 +22,16 @@ mod tasks;
 mod worker;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::{Client, Row};
 
-use super::background::{Background, Detected, Renewal};
+use super::background::{self, Background, Detected, Renewal};
 use super::decode::row;
 use super::decode::texts::Texts;
 use super::section_error::SectionError;
 use super::tables::Refusal;
+use crate::clock;
 use crate::model::Timestamp;
 use crate::model::counted_waits::CountedWaits;
 use crate::model::lock::{Lock, LockTag};
@@ -80,7 +81,7 @@ impl Sources {
     pub(super) async fn open(
         client: &Client,
         search: Search,
-        found: Result<Vec<Row>, tokio_postgres::Error>,
+        (found, began): (Result<Vec<Row>, tokio_postgres::Error>, Instant),
         texts: Texts,
     ) -> Self {
         let readers = match found {
@@ -91,10 +92,14 @@ impl Sources {
         };
         let (mut renewal, mut detected) = (Renewal::default(), Detected::default());
         renewal.begin();
+        let took = clock::monotonic().duration_since(began);
         match &readers {
-            Ok(_) => detected.succeed(),
+            Ok(_) => {
+                renewal.succeed(took);
+                detected.succeed();
+            }
             Err(error) => {
-                renewal.fail();
+                renewal.fail(took);
                 detected.fail(error.text());
             }
         }
@@ -122,12 +127,13 @@ impl Sources {
         }
         match self.looking.take(timeout).await {
             None => {}
-            Some(Ok(readers)) => {
+            Some(background::Brought { result: Ok(readers), took }) => {
                 self.readers = readers;
+                self.renewal.succeed(took);
                 self.detected.succeed();
             }
-            Some(Err(reason)) => {
-                self.renewal.fail();
+            Some(background::Brought { result: Err(reason), took }) => {
+                self.renewal.fail(took);
                 self.detected.fail(reason);
             }
         }
@@ -159,7 +165,7 @@ impl Sources {
         let mut turn = Turn { texts: &mut self.texts, has_changed: false, locks, taken_at };
         let sections = self.readers.sections(found, &mut turn, before);
         if turn.has_changed {
-            self.renewal.fail();
+            self.renewal.doubt();
         }
         sections
     }

@@ -53,17 +53,18 @@ pub(super) enum Brought {
 pub(super) type Answer = Result<Brought, Refusal>;
 
 impl<T: Source> Reader<T> {
-    /// Makes a table ready; `with` is the one that it belongs to, `key_rule` what the config says is locked for a row.
+    /// Makes a table ready, with the one that it hides; `with` is the one that it belongs to, `key_rule` what the config says is locked for
+    /// a row.
     pub(super) async fn prepare(
         client: &Client,
         scope: Scope,
-        chosen: Chosen<'_>,
+        (chosen, hides): (Chosen<'_>, Option<Text>),
         with: Option<&Table>,
         key_rule: KeyRule,
     ) -> Result<Self, SectionError> {
         let with_name = with.map(|table| (table.oid, table.label().into()));
         let table = match chosen {
-            Chosen::Table(table) => &Table { key_rule, ..table.clone() },
+            Chosen::Table(table) => &Table { key_rule, hides, ..table.clone() },
             Chosen::Refused(name, reason) => {
                 let source = systems::Source { name, ..systems::Source::default() };
                 return Ok(Self::new(source, with_name, Err(reason)));

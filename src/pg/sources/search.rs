@@ -11,7 +11,7 @@ use super::source::Source;
 use crate::model::Text;
 use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
-use crate::pg::tables::Table;
+use crate::pg::tables::{Table, meant};
 
 /// What is looked for.
 #[derive(Debug, Clone)]
@@ -91,29 +91,32 @@ impl FoundTables {
         scope: Scope,
     ) -> Result<Vec<Reader<T>>, SectionError> {
         let mut readers = Vec::new();
-        for chosen in self.chosen::<T>(self.configured::<T>()) {
-            readers.push(self.reader(client, scope, chosen, None).await?);
+        let all = self.chosen::<T>(self.configured::<T>());
+        let hidden = hidden(all.iter());
+        for (chosen, hides) in all.into_iter().zip(hidden) {
+            readers.push(self.reader(client, scope, (chosen, hides), None).await?);
         }
         Ok(readers)
     }
 
-    /// The same for one; `with` is the table that it belongs to.
+    /// The same for one, with the table that it hides; `with` is the table that it belongs to.
     pub(super) async fn reader<T: Source>(
         &self,
         client: &Client,
         scope: Scope,
-        chosen: Chosen<'_>,
+        chosen: (Chosen<'_>, Option<Text>),
         with: Option<&Table>,
     ) -> Result<Reader<T>, SectionError> {
         Reader::prepare(client, scope, chosen, with, T::key_rule(&self.places)).await
     }
 
-    /// What the config names, else what is on the search path, and what is in schema `locktop` or beside what the config names.
-    pub(super) fn chosen<'a, T: Source>(&'a self, configured: Option<Chosen<'a>>) -> Vec<Chosen<'a>> {
+    /// What the config names, else what is on the search path; and what is in schema `locktop` or in the schema of what the config names.
+    pub(super) fn chosen<'a, T: Source>(&'a self, mut chosen: Vec<Chosen<'a>>) -> Vec<Chosen<'a>> {
         let usual = || self.tables.iter().filter(|table| table.name == T::TABLE && T::is_one(table));
-        let visible = || usual().find(|table| table.is_visible).map(Chosen::Table);
-        let mut chosen: Vec<_> = configured.or_else(visible).into_iter().collect();
-        let beside = T::BESIDE.iter().filter_map(|name| self.given(name));
+        if chosen.is_empty() {
+            chosen.extend(meant(usual()).into_iter().map(Chosen::Table));
+        }
+        let beside = T::BESIDE.iter().flat_map(|name| self.given(name));
         for schema in ["locktop"].into_iter().chain(beside.map(|table| table.schema.as_str())) {
             if let Some(table) = usual().find(|table| table.schema == schema)
                 && !chosen.iter().any(|one| matches!(one, Chosen::Table(other) if other.oid == table.oid))
@@ -124,25 +127,46 @@ impl FoundTables {
         chosen
     }
 
-    /// The table that the config names for the usual one, or why it is none; None where the config does not say.
-    pub(super) fn configured<T: Source>(&self) -> Option<Chosen<'_>> {
-        let name = self.places.of(T::TABLE)?;
-        let refused = |reason: Text| Chosen::Refused(name.into(), reason);
+    /// The tables that the config names for the usual one, of which the last is the one that it means, or why there is none; empty when
+    /// the config does not say.
+    pub(super) fn configured<T: Source>(&self) -> Vec<Chosen<'_>> {
+        let Some(name) = self.places.of(T::TABLE) else { return Vec::new() };
+        let refused = |reason: Text| vec![Chosen::Refused(name.into(), reason)];
         if let Some((_, reason)) = self.bad.iter().find(|(bad, _)| *bad == T::TABLE) {
-            return Some(refused(reason.clone()));
+            return refused(reason.clone());
         }
-        Some(match self.given(T::TABLE) {
-            None => refused(missing(name)),
-            Some(table) if T::is_one(table) => Chosen::Table(table),
-            Some(_) => refused(format!("{name} {}", T::LACKS).into()),
-        })
+        let given = self.given(T::TABLE);
+        if given.is_empty() {
+            return refused(missing(name));
+        }
+        let fits: Vec<_> = given.into_iter().filter(|table| T::is_one(table)).map(Chosen::Table).collect();
+        if fits.is_empty() { refused(format!("{name} {}", T::LACKS).into()) } else { fits }
     }
 
-    /// The table that stands where the config has the one of this name.
-    pub(super) fn given(&self, name: &str) -> Option<&Table> {
-        let place = self.names.iter().position(|one| *one == name)? + 1;
-        self.tables.iter().find(|table| table.given.contains(&place))
+    /// The tables that the place in the config of this name may mean: see [`meant`].
+    pub(super) fn given(&self, name: &str) -> Vec<&Table> {
+        let place = self.names.iter().position(|one| *one == name).map(|place| place + 1);
+        let given =
+            || self.tables.iter().filter(|table| place.is_some_and(|place| table.given.contains(&place)));
+        let on_path = meant(given());
+        if on_path.is_empty() { given().collect() } else { on_path }
     }
+}
+
+/// For each of these tables, along the search path, the one of another role that it hides: only a stranger's hides one.
+pub(super) fn hidden<'a>(chosen: impl Iterator<Item = &'a Chosen<'a>>) -> Vec<Option<Text>> {
+    let table = |chosen: &'a Chosen<'a>| match chosen {
+        Chosen::Table(table) => Some(*table),
+        Chosen::Refused(..) => None,
+    };
+    let tables: Vec<_> = chosen.map(table).collect();
+    let hides = |one: &Option<&Table>| {
+        let (one, owner) = (one.as_ref()?, one.as_ref()?.stranger.as_ref()?);
+        let place = one.path?;
+        let behind = |other: &&&Table| other.path > Some(place) && other.stranger.as_ref() != Some(owner);
+        tables.iter().flatten().rfind(behind).map(|other| other.label().into())
+    };
+    tables.iter().map(hides).collect()
 }
 
 /// That the config names what is not there.

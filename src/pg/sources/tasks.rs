@@ -6,14 +6,14 @@ use futures_util::future::{OptionFuture, join, join_all};
 use tokio_postgres::Client;
 
 use super::reader::{Answer, Chosen, Reader, Turn};
-use super::search::{FoundTables, missing};
+use super::search::{FoundTables, hidden, missing};
 use super::source::Source;
 use crate::model::Text;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
 use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
-use crate::pg::tables::Table;
+use crate::pg::tables::{Table, meant};
 
 /// A table of schedules and its log, and how each is read.
 #[derive(Debug)]
@@ -33,11 +33,13 @@ pub(super) async fn prepared(
     found: &FoundTables,
 ) -> Result<Vec<Pair>, SectionError> {
     let mut pairs = Vec::new();
-    for (schedules, log) in chosen(found) {
+    let all = chosen(found);
+    let hidden = hidden(all.iter().map(|(schedules, _)| schedules));
+    for ((schedules, log), hides) in all.into_iter().zip(hidden) {
         let table = if let Chosen::Table(table) = schedules { Some(table) } else { None };
-        let schedules = found.reader(client, scope, schedules, None).await?;
+        let schedules = found.reader(client, scope, (schedules, hides), None).await?;
         let log = match log {
-            Some(log) => Some(found.reader(client, scope, log, table).await?),
+            Some(log) => Some(found.reader(client, scope, (log, None), table).await?),
             None => None,
         };
         pairs.push(Pair::new(schedules, log));
@@ -46,46 +48,58 @@ pub(super) async fn prepared(
 }
 
 /// The pairs: what the config names, else what is on the search path, and what is in schema `locktop`.
-fn chosen(found: &FoundTables) -> Vec<(Chosen<'_>, Option<Chosen<'_>>)> {
+fn chosen<'a>(found: &'a FoundTables) -> Vec<(Chosen<'a>, Option<Chosen<'a>>)> {
     let names = [Schedule::TABLE, Execution::TABLE];
     // One name that is none spoils both.
     if let Some((_, reason)) = found.bad.iter().find(|(name, _)| names.contains(name)) {
         let name = names.into_iter().find_map(|name| found.places.of(name)).unwrap_or_default();
         return vec![(Chosen::Refused(name.into(), reason.clone()), None)];
     }
-    let configured_log = found.configured::<Execution>();
+    let mut configured_log = found.configured::<Execution>();
+    let mut configured = found.configured::<Schedule>();
     // What the config does not name is beside what it names, by its usual name.
-    let configured = found.configured::<Schedule>().or_else(|| {
-        configured_log.as_ref()?;
-        let log = found.given(Execution::TABLE);
-        let beside = log.and_then(|log| {
-            found.tables.iter().find(|table| table.name == Schedule::TABLE && table.schema == log.schema)
-        });
+    if configured.is_empty() && !configured_log.is_empty() {
         let refused = |reason| Chosen::Refused(Schedule::TABLE.into(), reason);
-        Some(match beside {
-            None => refused(missing(Schedule::TABLE)),
-            Some(table) if Schedule::is_one(table) => Chosen::Table(table),
-            Some(_) => refused(format!("{} {}", Schedule::TABLE, Schedule::LACKS).into()),
-        })
-    });
-    let mut of_first = configured_log;
-    let with_log = |schedules| {
-        let log = of_first.take();
+        let named = |log: &Table| {
+            found.tables.iter().find(|table| table.name == Schedule::TABLE && table.schema == log.schema)
+        };
+        let beside: Vec<_> = found.given(Execution::TABLE).into_iter().filter_map(named).collect();
+        configured
+            .extend(beside.iter().filter(|table| Schedule::is_one(table)).map(|table| Chosen::Table(table)));
+        if configured.is_empty() {
+            configured.push(refused(match beside.first() {
+                None => missing(Schedule::TABLE),
+                Some(_) => format!("{} {}", Schedule::TABLE, Schedule::LACKS).into(),
+            }));
+        }
+    }
+    let all = found.chosen::<Schedule>(configured);
+    // The log that the config means is that of the first table that is trusted.
+    let is_trusted = |one: &Chosen<'_>| matches!(one, Chosen::Table(table) if table.stranger.is_none());
+    let first = all.iter().position(is_trusted).unwrap_or_default();
+    let with_log = |(place, schedules): (usize, Chosen<'a>)| {
+        let log = if place == first { configured_log.pop() } else { None };
         let log = match &schedules {
             Chosen::Table(table) => log.or_else(|| log_beside(found, table)),
             Chosen::Refused(..) => None,
         };
         (schedules, log)
     };
-    found.chosen::<Schedule>(configured).into_iter().map(with_log).collect()
+    all.into_iter().enumerate().map(with_log).collect()
 }
 
-/// The log of a table of schedules: in the same schema, else on the search path.
+/// The log of a table of schedules: in the same schema, else on the search path. Of another role's tables a stranger's has no log.
 fn log_beside<'a>(found: &'a FoundTables, schedules: &Table) -> Option<Chosen<'a>> {
     let logs =
         || found.tables.iter().filter(|table| table.name == Execution::TABLE && Execution::is_one(table));
     let beside = logs().find(|table| table.schema == schedules.schema);
-    beside.or_else(|| logs().find(|table| table.is_visible && schedules.is_visible)).map(Chosen::Table)
+    let on_path = || {
+        schedules.path?;
+        let goes_with = |log: &&Table| schedules.stranger.is_none() || schedules.stranger == log.stranger;
+        // The trusted one is the last.
+        meant(logs()).into_iter().rfind(goes_with)
+    };
+    beside.or_else(on_path).map(Chosen::Table)
 }
 
 impl Pair {
@@ -181,7 +195,7 @@ mod tests {
             oid,
             schema: schema.to_owned(),
             name: name.to_owned(),
-            is_visible,
+            path: is_visible.then_some(1),
             columns: columns.into_iter().map(column).collect(),
             indexes: ["id", "status started_at", "task_id started_at"].into_iter().map(index).collect(),
             ..Table::default()

@@ -21,7 +21,8 @@ pub(in crate::pg) struct Table {
     pub(in crate::pg) oid: u32,
     pub(in crate::pg) schema: String,
     pub(in crate::pg) name: String,
-    pub(in crate::pg) is_visible: bool,
+    /// The place of its schema on the search path, from 1; None when it is not on it.
+    pub(in crate::pg) path: Option<usize>,
     /// Which of the names in the config it is, counted from 1.
     pub(in crate::pg) given: Vec<usize>,
     /// Why it is not read; none where it may be.
@@ -37,6 +38,9 @@ pub(in crate::pg) struct Table {
     /// A function in its schema takes advisory locks and names the table.
     #[serde(default)]
     pub(in crate::pg) has_function: bool,
+    /// See [`Owner::hides`].
+    #[serde(skip)]
+    pub(in crate::pg) hides: Option<Text>,
     /// What the config says is locked for a row.
     #[serde(skip)]
     pub(in crate::pg) key_rule: KeyRule,
@@ -136,7 +140,11 @@ impl Table {
     }
 
     pub(in crate::pg) fn owner(&self) -> Owner {
-        Owner { name: self.owner.as_str().into(), stranger: self.stranger.as_deref().map(Text::from) }
+        Owner {
+            name: self.owner.as_str().into(),
+            stranger: self.stranger.as_deref().map(Text::from),
+            hides: self.hides.clone(),
+        }
     }
 
     pub(in crate::pg) fn growth(&self) -> Growth {
@@ -195,6 +203,16 @@ impl Table {
         let fits = found.clone().find(|columns| begins(columns, then));
         fits.or_else(|| found.clone().next().filter(|_| then.is_empty()))
     }
+}
+
+/// Which of these tables a name without a schema means, along the search path: the first that is trusted, and all of strangers before it.
+/// A table of a stranger hides none: each role that may create a schema could put one in front.
+pub(in crate::pg) fn meant<'a>(tables: impl Iterator<Item = &'a Table>) -> Vec<&'a Table> {
+    let mut tables: Vec<_> = tables.filter(|table| table.path.is_some()).collect();
+    tables.sort_by_key(|table| table.path);
+    let trusted = tables.iter().position(|table| table.stranger.is_none());
+    tables.truncate(trusted.map_or(tables.len(), |first| first + 1));
+    tables
 }
 
 #[cfg(test)]
@@ -258,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_columns_name_is_its_own_whatever_is_in_it() {
-        let json = r#"{"oid":1,"schema":"s","name":"t","is_visible":true,"given":[],"refused":null,"is_partitioned":false,
+        let json = r#"{"oid":1,"schema":"s","name":"t","path":1,"given":[],"refused":null,"is_partitioned":false,
             "stranger":null,"zone":0,"indexes":[],
             "columns":[{"name":"id int\nid","type":23,"generated":""},{"name":"id","type":99999,"generated":""}]}"#;
         let table: Table = serde_json::from_str(json).unwrap();

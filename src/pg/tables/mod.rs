@@ -18,9 +18,9 @@ mod rows;
 pub(super) use access::{Refusal, blocker, has_changed, reason};
 pub(super) use columns::{ColumnKind, Columns, KEY, columns};
 pub(super) use copied::Copying;
-pub(super) use found::Table;
 #[cfg(test)]
 pub(super) use found::{Column, Index};
+pub(super) use found::{Table, meant};
 pub(super) use named::{Named, guarded, locked};
 pub(super) use reading::{Plan, Reading, records};
 

@@ -67,6 +67,7 @@ columns! {
     Owners of Owner {
         1 name: Text,
         2 stranger: Option<Text>,
+        3 hides: Option<Text>,
     }
     /// How large a table is.
     Growths of Growth {

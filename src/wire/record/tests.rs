@@ -244,7 +244,7 @@ impl Dice {
     }
 
     fn owner(&mut self) -> Owner {
-        Owner { name: self.text(), stranger: self.maybe(Self::text) }
+        Owner { name: self.text(), stranger: self.maybe(Self::text), hides: self.maybe(Self::text) }
     }
 
     fn growth(&mut self) -> Growth {

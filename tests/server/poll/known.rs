@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::model::lock::{Lock, LockType};
+use locktop::model::snapshot::Snapshot;
+use locktop::model::wait_graph::{Input, Party, WaitGraph};
 use locktop::pg::poll::{Limits, Session};
 use tokio_postgres::Client;
 
 use super::helpers::{client, info, on_every_version, patient, pid, poll_until, waits};
+use super::raw::Raw;
 use super::views::Views;
+use crate::support::wait_until;
 
 /// Steps of sessions, by number. Each ends idle, or idle in a transaction, or failed in one.
 const STEPS: [(usize, &str); 30] = [
@@ -155,4 +159,61 @@ async fn what_a_session_that_ended_held_is_gone_with_it() {
         views.agree(&mut session).await;
     })
     .await;
+}
+
+/// A lock that a session acquires without a change of its state: Describe, and no Sync.
+#[tokio::test]
+async fn a_waiter_has_its_root_that_acquired_the_lock_unseen_within_two_polls() {
+    on_every_version(async |server| {
+        sessions(&server).await;
+        for (before, whole_table) in [("SELECT 1", 250_000), ("BEGIN", 250_000), ("BEGIN", 0)] {
+            let mut quiet = Raw::open(&server, "postgres", "postgres").await;
+            quiet.prepare("describe", "SELECT * FROM a").await;
+            quiet.run(before.as_bytes()).await;
+            let limits = Limits { whole_table, ..eager() };
+            let mut session = Session::open(&info(&server), limits).await.unwrap();
+            let mut snapshot = session.poll(None).await.unwrap();
+            // From here on its rows are left out.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            snapshot = session.poll(Some(&snapshot)).await.unwrap();
+            quiet.describe("describe").await;
+            snapshot = session.poll(Some(&snapshot)).await.unwrap();
+            assert!(is_told(&session).await);
+            let waiter = client(&info(&server)).await;
+            let waiter_pid = pid(&waiter).await;
+            let waiting =
+                tokio::spawn(async move { waiter.batch_execute("BEGIN; LOCK TABLE a; COMMIT").await });
+            let holder = holder(&server, waiter_pid).await;
+            for _ in 0..2 {
+                snapshot = session.poll(Some(&snapshot)).await.unwrap();
+            }
+            assert!(waits(&snapshot, waiter_pid));
+            assert_eq!(roots(&snapshot), [Party::Backend(holder)], "{before}, {whole_table}");
+            // What was read stays.
+            snapshot = session.poll(Some(&snapshot)).await.unwrap();
+            assert!(is_told(&session).await);
+            assert_eq!(roots(&snapshot), [Party::Backend(holder)], "{before}, {whole_table}");
+            drop(quiet);
+            waiting.await.unwrap().unwrap();
+        }
+    })
+    .await;
+}
+
+/// Who blocks this process, by the server's own word, once it waits.
+async fn holder(server: &EmbeddedServer, waiter: i32) -> i32 {
+    let asking = client(&info(server)).await;
+    let mut holders = Vec::new();
+    wait_until("the waiter to wait", async || {
+        holders = asking.query_one("SELECT pg_blocking_pids($1)", &[&waiter]).await.unwrap().get(0);
+        !holders.is_empty()
+    })
+    .await;
+    holders[0]
+}
+
+fn roots(snapshot: &Snapshot) -> Vec<Party> {
+    let (locks, backends) = (&snapshot.locks.rows, &snapshot.backends.rows);
+    let graph = WaitGraph::build(Input { locks, backends, answers: &snapshot.answers });
+    graph.roots.iter().map(|root| root.party).collect()
 }

@@ -45,6 +45,25 @@ impl Raw {
         self.ready().await;
     }
 
+    /// Prepares a statement under a name.
+    pub(crate) async fn prepare(&mut self, name: &str, sql: &str) {
+        self.0.write_all(b"P").await.unwrap();
+        self.send(&[name.as_bytes(), b"\0", sql.as_bytes(), b"\0\0\0"].concat()).await;
+        self.0.write_all(b"S").await.unwrap();
+        self.send(b"").await;
+        self.ready().await;
+    }
+
+    /// Has a statement described, which locks what it names, and sends no Sync, which would end that.
+    pub(crate) async fn describe(&mut self, name: &str) {
+        self.0.write_all(b"D").await.unwrap();
+        self.send(&[b"S", name.as_bytes(), b"\0"].concat()).await;
+        self.0.write_all(b"H").await.unwrap();
+        self.send(b"").await;
+        // ParameterDescription, RowDescription.
+        assert_eq!((self.message().await.0, self.message().await.0), (b't', b'T'));
+    }
+
     async fn ready(&mut self) {
         loop {
             match self.message().await {

@@ -8,8 +8,10 @@
 mod actions;
 mod changes;
 mod commands;
+mod detection;
 mod forged;
 pub(crate) mod ground;
+mod hidden;
 mod looks;
 mod names;
 mod owners;
@@ -21,4 +23,4 @@ mod shared;
 mod stored;
 
 use crate::action::stage;
-use crate::{binary, dashboard, pooler, support};
+use crate::{binary, dashboard, faults, pooler, support};
