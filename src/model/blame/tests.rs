@@ -36,6 +36,7 @@ impl Looks {
             locks: &snapshot.locks.rows,
             backends: &snapshot.backends.rows,
             answers: &[],
+            ..Default::default()
         });
         let index = SnapshotIndex::of(snapshot, &graph);
         self.deadlocks.look(snapshot, &graph, &index);

@@ -133,6 +133,7 @@ fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
             locks: &snapshot.locks.rows,
             backends: &snapshot.backends.rows,
             answers: &[],
+            ..Default::default()
         })
     };
     let mut before = crossed.snapshot();
