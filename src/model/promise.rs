@@ -3,6 +3,8 @@
 //!
 //! `now` is a promise: each of those sessions continues at once. `in turn` assumes that each session finishes its transaction.
 
+use std::fmt::Write;
+
 use super::backend::{Backend, State};
 use super::consequence::Effect;
 use super::plan::Verb;
@@ -154,7 +156,7 @@ impl Promise {
         let mut words = format!("{} {continues}", number(now));
         let parts = [(in_turn, "in turn"), (still, "still blocked"), (unsure, "may stay blocked")];
         for (part, name) in parts.into_iter().filter(|(part, _)| *part > 0) {
-            words.push_str(&format!(", {} {name}", number(part)));
+            let _ = write!(words, ", {} {name}", number(part));
         }
         words
     }

@@ -83,11 +83,12 @@ fn does(row: &PlannedTarget) -> &'static str {
 
 /// Who waits, and who continues. Yellow if no session continues at once.
 fn effect(effect: &Effect) -> Vec<Line> {
-    let blocks_none = effect.blocks.starts_with("no ");
-    let tone = match effect.release.now.is_empty() {
-        _ if blocks_none => Tone::Plain,
-        true => Tone::Warning,
-        false => Tone::Good,
+    let tone = if effect.blocks.starts_with("no ") {
+        Tone::Plain
+    } else if effect.release.now.is_empty() {
+        Tone::Warning
+    } else {
+        Tone::Good
     };
     let mut lines = vec![field("blocks", effect.blocks.as_str(), tone)];
     lines.extend(effect.named.iter().map(|(label, names)| field(label, names.as_str(), Tone::Plain)));

@@ -78,7 +78,10 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
         blocked: root.blocked,
         since: root.longest_wait,
         help: remedy.and_then(Result::ok).map(name).filter(|_| !is_young),
-        ..finding.short(format!("{pid}{short}, {}{holds}", promise.short())).about(about).running(look.statement(pid))
+        ..finding
+            .short(format!("{pid}{short}, {}{holds}", promise.short()))
+            .about(about)
+            .running(look.statement(pid))
     }
     .expected(look.expected(root.party, None, root.longest_wait))
 }
