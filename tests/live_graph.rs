@@ -149,8 +149,12 @@ impl Moment {
         let mut answers = self.answers.clone();
         answers.sort_by_key(|answer| (answer.wait_start.is_none(), answer.wait_start, answer.waiter));
         answers.truncate(bound);
-        let graph =
-            WaitGraph::build(Input { locks: &self.locks, backends: &self.backends, answers: &answers });
+        let graph = WaitGraph::build(Input {
+            locks: &self.locks,
+            backends: &self.backends,
+            answers: &answers,
+            ..Input::default()
+        });
         let (edges, omitted) = graph.edges(usize::MAX);
         assert_eq!(omitted, 0);
         let pairs = |wanted: &dyn Fn(EdgeKind, bool) -> bool| -> Pairs {

@@ -197,6 +197,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         locks: snapshot.locks.last_rows(),
         backends: snapshot.backends.last_rows(),
         answers: &snapshot.answers,
+        ..Default::default()
     });
     let index = SnapshotIndex::of(&snapshot, &graph);
     let tasks = board(&snapshot);

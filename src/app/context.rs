@@ -2,14 +2,15 @@
 
 use super::index::ViewIndex;
 use crate::model::backend::Backend;
-use crate::model::goes_on::go_on;
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
+use crate::model::plan::Verb;
+use crate::model::promise::Promise;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskRow};
-use crate::model::view::View;
-use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
+use crate::model::view::{SnapshotView, View};
+use crate::model::wait_graph::{End, Party, Queue, Release, Root, TreeNode};
 use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Timestamp, words};
 
@@ -150,29 +151,27 @@ impl<'a> Context<'a> {
         self.ending(party).map_or_else(below, |root| root.blocked)
     }
 
-    /// Who goes on at once if it ends.
-    pub fn freed(&self, party: Party) -> Vec<Party> {
-        let graph = &self.view.graph;
-        go_on(graph, &[party], graph.freed_by(party))
+    /// What its end does to those that wait behind it.
+    pub fn released(&self, party: Party) -> Release {
+        self.view.graph.release(&[party], End::Session)
     }
 
-    /// How many go on at once if it ends, for a whole table: where many wait, none of whoever waits himself.
-    pub fn frees_of_all(&self, party: Party) -> Option<u32> {
-        if self.view.graph.waiting <= SEARCHED {
-            return self.frees(party);
-        }
-        self.ending(party).map(|root| root.frees)
-    }
-
-    /// How many go on at once if it ends; none of one that blocks nobody.
-    pub fn frees(&self, party: Party) -> Option<u32> {
-        match self.root(party) {
-            Some(root) => Some(root.frees),
-            None if self.blocked(party) > 0 => {
-                Some(u32::try_from(self.freed(party).len()).unwrap_or(u32::MAX))
-            }
+    /// The numbers of that, for the rows that are drawn; none of one that blocks no session.
+    pub fn promise(&self, party: Party) -> Option<Promise> {
+        let look = SnapshotView { view: self.view, snapshot: self.snapshot };
+        match self.ending(party) {
+            Some(root) => Some(look.promise(root)),
+            None if self.blocked(party) > 0 => Some(look.promise_of(Verb::Terminate, &[party])),
             None => None,
         }
+    }
+
+    /// The same for a whole table: where many wait, of no session that waits itself.
+    pub fn promise_of_all(&self, party: Party) -> Option<Promise> {
+        if self.view.graph.waiting <= SEARCHED {
+            return self.promise(party);
+        }
+        self.ending(party).map(Promise::from)
     }
 
     /// Who that is: role and application, `app@web`; the kind of process where it is no client.

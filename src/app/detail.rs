@@ -123,29 +123,27 @@ pub(super) fn reasons(context: &Context<'_>, subject: Party) -> Vec<Line> {
 
 /// What ending a party would do, in words.
 pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
-    let blocked = context.blocked(subject) as usize;
-    let freed = context.freed(subject);
     let mut lines = Vec::new();
-    if blocked > 0 {
-        lines.push(field("blocks", crate::text::count(blocked as u64), Tone::Critical));
-    }
-    match freed.as_slice() {
-        [] if blocked > 0 => {
-            lines.push(field("frees", "nobody at once: they wait for others too", Tone::Warning));
-        }
-        [] => {}
-        some => {
-            let words = format!("{} at once: {}", some.len(), parties(context, some));
-            lines.push(field("frees", words, Tone::Good));
-            let behind = blocked.saturating_sub(some.len());
-            if behind > 0 {
-                // Those who are freed may be in their way, and so may others who are here already.
-                let others = match behind {
-                    1 => "the other one waits".to_owned(),
-                    many => format!("the other {many} wait"),
-                };
-                lines.push(field("", format!("{others} on behind these or others"), Tone::Dim));
-            }
+    if let Some(promise) = context.promise(subject) {
+        let tone = if promise.now == 0 { Tone::Warning } else { Tone::Good };
+        lines.push(field("blocks", promise.words().trim_start_matches("blocks "), tone));
+        let release = context.released(subject);
+        let lists = [
+            ("now", &release.now),
+            ("in turn", &release.in_turn),
+            ("still blocked", &release.still),
+            ("by", &release.others),
+            ("may stay", &release.unsure),
+            ("perhaps by", &release.possible),
+        ];
+        let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        lines.extend(lists.map(|(label, list)| field(label, parties(context, list), Tone::Plain)));
+        if release.standby {
+            lines.push(field(
+                "by",
+                "a synchronous standby, for which each of them waits when it commits",
+                Tone::Warning,
+            ));
         }
     }
     let roots = context.view.graph.roots_above(subject);

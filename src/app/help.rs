@@ -21,7 +21,7 @@ const SIGNS: [(&str, &str); 14] = [
     ("+2", "in WAITS FOR: two more block it; in WHO: two other clients among them"),
     ("name?", "a guess: other software may use that key"),
     ("≥41s", "held for at least that long: as long as locktop has seen it"),
-    ("3m40s w", "a transaction of that age, which has written"),
+    ("3m40s w", "a transaction of that age with a transaction ID: it may have written"),
     ("10,000+", "at least so many: nobody counts a table of millions at every look"),
     ("…", "cut: more of it is in the detail (Enter)"),
     ("-", "nothing, or not known"),
@@ -49,10 +49,11 @@ const RECORDING: [(&str, &str); 4] = [
     ("[replay]", "a recording: no server is asked, and nothing can act"),
 ];
 
-const WORDS: [(&str, &str); 20] = [
+const WORDS: [(&str, &str); 21] = [
     ("root", "blocks somebody and waits for nobody: what to look at first"),
     ("blocks 17", "17 sessions wait behind it, directly or through others"),
-    ("frees 1 now", "ending it lets one of them go on at once; the others wait behind that one"),
+    ("1 continues now, 16 in turn", "one session continues at once; the others follow one after another"),
+    ("0 now: 3 more must end", "it helps no session unless three others end, too"),
     ("convoy", "many sessions queue behind a request that waits itself"),
     ("orphan", "a task that is running by the log, while nobody holds its key: its session is gone"),
     ("slow", "a task past its timeout whose key is held: its session is there"),

@@ -76,7 +76,7 @@ impl Digest {
     pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
         let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame, expected } = kept;
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
-            Arc::new(WaitGraph::build(Input { locks: snapshot.locks.last_rows(), backends, answers }))
+            Arc::new(WaitGraph::build(Input { backends, answers, ..input(&snapshot) }))
         });
         let mut digest = Self {
             notes,
@@ -169,11 +169,7 @@ impl Digest {
         self.name_jobs(&adapters, &snapshot);
         let before = &self.view;
         let (graph, series) = if snapshot.locks.is_known() {
-            let graph = WaitGraph::build(Input {
-                locks: snapshot.locks.last_rows(),
-                backends: snapshot.backends.last_rows(),
-                answers: &snapshot.answers,
-            });
+            let graph = WaitGraph::build(input(&snapshot));
             let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
             self.past.graph_from = Some(GraphFrom {
                 backends: Arc::clone(snapshot.backends.last_rows()),
@@ -295,6 +291,17 @@ impl Digest {
         let link = Link::Down { reason: reason.into(), attempt, wait };
         self.view = Arc::new(View { id: self.view.id + 1, link, events, ..View::clone(&self.view) });
         self.view()
+    }
+}
+
+/// What the wait graph is made from.
+fn input(snapshot: &Snapshot) -> Input<'_> {
+    Input {
+        locks: &snapshot.locks.last_rows(),
+        backends: &snapshot.backends.last_rows(),
+        answers: &snapshot.answers,
+        is_partial: snapshot.locks_omitted > 0,
+        own_pid: snapshot.server().map(|server| server.own_pid),
     }
 }
 

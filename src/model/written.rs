@@ -4,16 +4,25 @@ use super::backend::Backend;
 use super::lock::{LockMode, LockType};
 use super::wait_graph::{Party, WaitGraph};
 
-/// Whether it has a transaction id, and not merely for the lock that it waits for: who asks for `AccessExclusiveLock` on a relation gets one before the
-/// lock (`LogAccessExclusiveLockPrepare`, called by `LockAcquireExtended` in `src/backend/storage/lmgr/lock.c`), so that an
-/// ALTER TABLE that waits in the first statement of its transaction has one and may have changed nothing.
-pub fn has_written(graph: &WaitGraph, backend: &Backend) -> bool {
-    backend.backend_xid.is_some() && !(is_first_statement(backend) && awaits_relation(graph, backend.pid))
+/// What is known of what a transaction has written. A transaction ID proves no write: `SELECT … FOR UPDATE` takes one, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It has no transaction ID.
+    No,
+    /// It has one, perhaps only for the lock that it waits for: who asks for `AccessExclusiveLock` on a relation gets one before the
+    /// lock (`LogAccessExclusiveLockPrepare`, called by `LockAcquireExtended` in `src/backend/storage/lmgr/lock.c`).
+    ForLock,
+    /// It has one.
+    Maybe,
 }
 
-/// Both are the start of the same message of the client (`StartTransaction` takes the statement's).
-fn is_first_statement(backend: &Backend) -> bool {
-    backend.xact_start.is_some() && backend.xact_start == backend.query_start
+/// What is known of it, from outside.
+pub fn written(graph: &WaitGraph, backend: &Backend) -> Written {
+    match backend.backend_xid {
+        None => Written::No,
+        Some(_) if awaits_relation(graph, backend.pid) => Written::ForLock,
+        Some(_) => Written::Maybe,
+    }
 }
 
 fn awaits_relation(graph: &WaitGraph, pid: i32) -> bool {
@@ -31,21 +40,21 @@ mod tests {
     use crate::sample::{Builder, at, relation};
 
     #[test]
-    fn a_transaction_id_for_the_lock_that_is_awaited_is_no_write() {
-        let written = |mode: LockMode, began: f64| {
+    fn a_transaction_id_may_be_only_for_the_lock_that_is_awaited() {
+        let written = |mode: LockMode, xid: Option<u32>| {
             let mut b = Builder::default();
             b.session(1, "app@web", State::Active, 5.0, "SELECT 1");
             b.lock(1, relation(9), LockMode::AccessShare, None);
+            // A BEGIN of its own came before: its transaction is older than its statement.
             let waiter = b.session(2, "ops@psql", State::Active, 60.0, "ALTER TABLE t ADD x int");
-            waiter.backend_xid = Some(787);
-            (waiter.query_start, waiter.xact_start) = (Some(at(-60.0)), Some(at(-began)));
+            (waiter.backend_xid, waiter.xact_start) = (xid, Some(at(-90.0)));
             b.lock(2, relation(9), mode, Some(60.0));
             let view = b.view();
             let backend = view.snapshot.as_ref().unwrap().backend(2).unwrap().clone();
-            has_written(&view.graph, &backend)
+            written(&view.graph, &backend)
         };
-        assert!(!written(LockMode::AccessExclusive, 60.0));
-        assert!(written(LockMode::AccessExclusive, 90.0), "it is not its first statement");
-        assert!(written(LockMode::Exclusive, 60.0), "that lock brings none");
+        assert_eq!(written(LockMode::AccessExclusive, Some(787)), Written::ForLock);
+        assert_eq!(written(LockMode::Exclusive, Some(787)), Written::Maybe, "that lock brings none");
+        assert_eq!(written(LockMode::AccessExclusive, None), Written::No);
     }
 }

@@ -10,7 +10,7 @@ use crate::model::words;
 use crate::text::one_line;
 
 /// The line of headings, without its end.
-pub const HEAD: &str = "taken_at,waiting,longest_wait,roots,worst_root,worst_root_who,worst_root_state,blocked,frees,prepared,cycles,critical,warnings,finding";
+pub const HEAD: &str = "taken_at,waiting,longest_wait,roots,worst_root,worst_root_who,worst_root_state,blocked,frees,prepared,cycles,critical,warnings,finding,in_turn,still_blocked";
 
 /// The line of a look, without its end; none where it has no snapshot. What could not be read is empty.
 pub fn look(view: &View) -> Option<String> {
@@ -46,6 +46,8 @@ pub fn look(view: &View) -> Option<String> {
         count(Severity::Critical).to_string(),
         count(Severity::Warning).to_string(),
         view.findings.first().map(|finding| finding.summary.to_string()).unwrap_or_default(),
+        number(worst.map(|root| root.in_turn)),
+        number(worst.map(|root| root.still_blocked)),
     ] {
         // A text takes what is written to it.
         let _ = write!(line, ",{}", escaped(&cell));
@@ -75,7 +77,7 @@ mod tests {
         let line = look(&sample::incident(0.0).view()).unwrap();
         assert_eq!(
             line,
-            "2026-11-20T14:02:31.000+00:00,20,171.0,3,4312,app@web-3,idle in transaction,17,1,1,0,3,1,\"4312 idle in transaction 3m12s blocks 17, frees 1 now\""
+            "2026-11-20T14:02:31.000+00:00,20,171.0,3,4312,app@web-3,idle in transaction,17,1,1,0,3,1,\"4312 idle in transaction 3m12s, blocks 17: 1 continues now, 16 in turn\",16,0"
         );
         assert_eq!(line.split('"').next().unwrap().matches(',').count(), HEAD.matches(',').count());
         let quiet = look(&Builder::default().view()).unwrap();

@@ -85,7 +85,8 @@ pub(crate) fn view() -> View {
         backend(3, State::Active, "SELECT 2"),
         backend(4, State::Active, "TABLE accounts"),
     ];
-    let graph = WaitGraph::build(Input { locks: &locks, backends: &backends, answers: &[] });
+    let graph =
+        WaitGraph::build(Input { locks: &locks, backends: &backends, answers: &[], ..Input::default() });
     let names = Names {
         relations: [((5, 16_384), "accounts".into())].into_iter().collect(),
         databases: [(5, "app".into())].into_iter().collect(),

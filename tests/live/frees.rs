@@ -74,7 +74,7 @@ async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> 
     let plan = sessions(&PlanContext { view: &view, rights: None, own_pids: &[] }, &ask);
     let [row] = plan.rows.as_slice() else { panic!("{name}: {plan:?}") };
     assert!(matches!(&row.target.what, TargetKind::Session(target) if target.blocks), "{name}: {row:?}");
-    let frees = row.effect.as_ref().unwrap().frees.iter().map(|party| party.pid()).collect();
+    let frees = row.effect.as_ref().unwrap().release.now.iter().map(|party| party.pid()).collect();
     let mut hands = Hands::of(info).await;
     let (outcome, detail) = hands.one(Verb::Terminate, row.target.what.clone()).await;
     assert_eq!(outcome, Outcome::Done, "{name}: {detail}");
@@ -193,7 +193,7 @@ async fn freed_by(client: &Client, info: &ConnInfo, victims: &[i32]) -> BTreeSet
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let waiting = waiting(client).await;
     let victims: Vec<Party> = victims.iter().copied().map(Party::Backend).collect();
-    let freed = view.graph.freed_by_all(&victims);
+    let freed = view.graph.granted_by(&victims);
     let freed: BTreeSet<i32> = freed.into_iter().map(Party::pid).collect();
     assert!(freed.is_subset(&waiting), "{freed:?} are among {waiting:?}");
     freed

@@ -7,6 +7,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     missing_docs,
     reason = "a test may"
 )]
@@ -25,6 +26,7 @@ mod garbled;
 #[path = "../server/action/stage.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod hands;
+mod promises;
 mod scenarios;
 #[path = "../support/mod.rs"]
 mod support;

@@ -5,7 +5,8 @@ use super::kind::Kind;
 use super::labelled::field;
 use crate::app::detail::wrapped;
 use crate::app::line::{Line, Tone};
-use crate::model::plan::{ActionPlan, Caution, PlannedTarget, Refused, Verb};
+use crate::model::consequence::{Consequence, Effect as OnData};
+use crate::model::plan::{ActionPlan, Caution, Effect, PlannedTarget, Refused, Verb};
 
 /// The widest a dialog gets: longer lines are hard to read.
 const WIDEST: u16 = 112;
@@ -80,10 +81,35 @@ fn does(row: &PlannedTarget) -> &'static str {
     if row.does.starts_with("delete ") { "does" } else { "SQL" }
 }
 
+/// Who waits, and who continues. Yellow if no session continues at once.
+fn effect(effect: &Effect) -> Vec<Line> {
+    let tone = if effect.blocks.starts_with("no ") {
+        Tone::Plain
+    } else if effect.release.now.is_empty() {
+        Tone::Warning
+    } else {
+        Tone::Good
+    };
+    let mut lines = vec![field("blocks", effect.blocks.as_str(), tone)];
+    lines.extend(effect.named.iter().map(|(label, names)| field(label, names.as_str(), Tone::Plain)));
+    lines
+}
+
+/// The effect on data; damage is red.
+fn consequence(consequence: &Consequence) -> Line {
+    let tone = match consequence.effect {
+        effect if effect.leaves_damage() => Tone::Critical,
+        OnData::NoneYet | OnData::Restarts => Tone::Warning,
+        _ => Tone::Plain,
+    };
+    field("effect", consequence.words.as_str(), tone)
+}
+
 fn one(row: &PlannedTarget) -> Vec<Line> {
     let mut lines = vec![field(does(row), row.does.as_str(), Tone::Plain)];
     lines.extend(change(row));
-    lines.extend(row.effect.iter().map(|effect| field("effect", effect.words.as_str(), Tone::Good)));
+    lines.extend(row.effect.iter().flat_map(effect));
+    lines.extend(row.consequence.as_ref().map(consequence));
     lines.extend(row.cautions.iter().map(caution));
     let label = |at: usize| if at == 0 { "state" } else { "" };
     let facts = row.facts.iter().enumerate();
@@ -99,7 +125,7 @@ fn is_common(rows: &[PlannedTarget], caution: &Caution) -> bool {
 /// Several: together first, then each with what tells it apart and what it breaks.
 fn all(plan: &ActionPlan, rows: &[PlannedTarget]) -> Vec<Line> {
     let mut lines = Vec::new();
-    lines.extend(plan.effect.iter().map(|effect| field("effect", effect.words.as_str(), Tone::Good)));
+    lines.extend(plan.effect.iter().flat_map(effect));
     let common = rows.first().into_iter().flat_map(|row| &row.cautions).filter(|one| is_common(rows, one));
     lines.extend(common.map(caution));
     for row in rows {
@@ -107,6 +133,7 @@ fn all(plan: &ActionPlan, rows: &[PlannedTarget]) -> Vec<Line> {
         line.push(row.facts.first().map(|fact| format!("  {fact}")).unwrap_or_default(), Tone::Plain);
         lines.push(line);
         lines.extend(change(row));
+        lines.extend(row.consequence.as_ref().map(consequence));
         lines.extend(row.cautions.iter().filter(|one| !is_common(rows, one)).map(caution));
     }
     lines

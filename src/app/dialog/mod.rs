@@ -17,6 +17,7 @@ mod search;
 use std::sync::Arc;
 
 use crate::keys::{Code, Key};
+use crate::model::consequence::Effect as OnData;
 use crate::model::plan::{ActionPlan, CautionKind, Confirm, Planned, Stake, Target};
 use crate::model::view::View;
 
@@ -111,7 +112,7 @@ impl Dialog {
             // Whoever types the id of a lease goes on where he was when it is renewed; it has to be seen all the same.
             let typed = std::mem::take(&mut self.typed);
             self.disarm(revision);
-            let same_loss = cautions(&self.plan) == cautions(&plan);
+            let same_loss = losses(&self.plan) == losses(&plan);
             if same_loss && names(&self.plan) == names(&plan) && self.plan.confirm == plan.confirm {
                 self.typed = typed;
             }
@@ -270,10 +271,13 @@ fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
     plan.rows.iter().map(|row| (row.target.name.as_str(), row.change.is_some())).collect()
 }
 
-/// What is lost by it, and not only that something is.
-fn cautions(plan: &ActionPlan) -> Vec<Vec<(CautionKind, &[Stake])>> {
-    let rows = plan.rows.iter().map(|row| row.cautions.iter());
-    rows.map(|cautions| cautions.map(|caution| (caution.kind, caution.about.as_slice())).collect()).collect()
+/// What is lost by it, and not only that something is: of each row the effect on data, and its cautions.
+fn losses(plan: &ActionPlan) -> Vec<(Option<OnData>, Vec<(CautionKind, &[Stake])>)> {
+    let rows = plan.rows.iter().map(|row| {
+        let effect = row.consequence.as_ref().map(|consequence| consequence.effect);
+        (effect, row.cautions.iter().map(|caution| (caution.kind, caution.about.as_slice())).collect())
+    });
+    rows.collect()
 }
 
 /// Whether a confirmation of one is one of the other. Ages and counts of others may differ.
@@ -299,6 +303,6 @@ fn is_same(one: &ActionPlan, other: &ActionPlan) -> bool {
     one.verb == other.verb
         && one.confirm == other.confirm
         && are_same(&targets(one), &targets(other))
-        && cautions(one) == cautions(other)
+        && losses(one) == losses(other)
         && steps(one) == steps(other)
 }

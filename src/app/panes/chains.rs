@@ -1,7 +1,7 @@
 //! The blocking forest as rows.
 //!
 //! ```text
-//!   PID         BLOCKS FREES  WAIT  STATE / WAITS FOR         WHO       QUERY
+//!   PID         BLOCKS   NOW  WAIT  STATE / WAITS FOR         WHO       QUERY
 //!   4312            17     1     -  idle in xact 3m12s        app@web   SELECT * FROM …
 //!   └ 4410          16     - 2m51s  AccessExclusive accounts  deploy@ci ALTER TABLE ac…
 //!     └ queue 16     -     - 2m48s  AccessShare accounts      app@web   SELECT balance…
@@ -20,6 +20,7 @@ use super::{Cell, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::lock::{LockTag, LockType, VirtualTransaction};
+use crate::model::promise::Promise;
 use crate::model::wait_graph::{Party, TreeNode, Waiter};
 
 pub use super::forest::{ChainRow, with_ancestors};
@@ -97,15 +98,29 @@ static COLUMNS: Columns<Chains> = Columns {
         )
         .right(),
         Column::sorted(
-            ("FREES", "frees", "sessions that go on at once if this one ends"),
+            ("NOW", "now", "sessions that continue at once if this one ends"),
             (5, 5),
-            |place, context, _| frees(context, place),
-            |place, context| {
-                let frees = if place.is_group() { None } else { context.frees_of_all(place.party()) };
-                Value::whole(frees.map(i64::from))
-            },
+            |place, context, _| number(context, place, |promise| promise.now),
+            |place, context| sorted(context, place, |promise| promise.now),
         )
-        .right(),
+        .right()
+        .rank(6),
+        Column::sorted(
+            ("TURN", "turn", "sessions that continue after those, one after another"),
+            (5, 5),
+            |place, context, _| number(context, place, |promise| promise.in_turn),
+            |place, context| sorted(context, place, |promise| promise.in_turn),
+        )
+        .right()
+        .rank(7),
+        Column::sorted(
+            ("STILL", "still", "sessions that stay blocked by others, or may"),
+            (5, 5),
+            |place, context, _| number(context, place, |promise| promise.still + promise.unsure),
+            |place, context| sorted(context, place, |promise| promise.still + promise.unsure),
+        )
+        .right()
+        .rank(9),
         Column::sorted(
             ("WAIT", "wait", "how long it has waited"),
             (6, 6),
@@ -262,9 +277,16 @@ fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
     }
 }
 
-fn frees(context: &Context<'_>, place: Place<'_>) -> Cell {
-    let frees = if place.is_group() { None } else { context.frees(place.party()) };
-    frees.map_or_else(Cell::none, |frees| Cell::plain(frees.to_string()))
+fn number(context: &Context<'_>, place: Place<'_>, of: fn(Promise) -> u32) -> Cell {
+    let promise = if place.is_group() { None } else { context.promise(place.party()) };
+    promise
+        .filter(|promise| !promise.is_hidden)
+        .map_or_else(Cell::none, |promise| Cell::plain(of(promise).to_string()))
+}
+
+fn sorted(context: &Context<'_>, place: Place<'_>, of: fn(Promise) -> u32) -> Value<'static> {
+    let promise = if place.is_group() { None } else { context.promise_of_all(place.party()) };
+    Value::whole(promise.map(|promise| of(promise).into()))
 }
 
 fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {

@@ -95,7 +95,7 @@ mod tests {
             let columns = fitted(pane, pane.table().headings(), 0, 78);
             columns.iter().map(|(column, _)| column.name).collect::<Vec<_>>()
         };
-        assert_eq!(names(Pane::Chains), ["pid", "blocks", "frees", "wait", "state", "who", "query"]);
+        assert_eq!(names(Pane::Chains), ["pid", "blocks", "wait", "state", "who", "query"]);
         assert!(names(Pane::Locks).starts_with(&["lock", "mode", "state", "age", "waiters", "pid"]));
         assert!(names(Pane::Backends).contains(&"query"));
     }

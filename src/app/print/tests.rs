@@ -13,12 +13,12 @@ PostgreSQL 17.2 primary · 3 waiting · 4/100 connections · app@db.example.com:
 CRIT  prepared transaction 'order 7' blocks 1
 
 Chains: 2 roots · 3 blocked
-PID       BLOCKS  FREES   WAIT  STATE / WAITS FOR               WHO              XACT  QUERY
-1              2      1         idle in transaction 1m10s       app@web␛[31m  1m30s w  SELECT pg_advisory_lock(72707369)
-├ 2            1      0  1m00s  Exclusive on Prisma Migrate     app@web␛[31m  1m30s w  SELECT 1 ;
-└ 3                        50s  Exclusive on Prisma Migrate +1  app@web␛[31m  1m30s w  SELECT 2
-prepared       1      1         prepared 1m35s 'order 7'        app                    ROLLBACK PREPARED 'order 7'
-└ 4                        40s  AccessShare on accounts         app@web␛[31m  1m30s w  TABLE accounts
+PID       BLOCKS  NOW  TURN  STILL   WAIT  STATE / WAITS FOR               WHO              XACT  QUERY
+1              2    1     1      0         idle in transaction 1m10s       app@web␛[31m  1m30s w  SELECT pg_advisory_lock(72707369)
+├ 2            1    0     0      1  1m00s  Exclusive on Prisma Migrate     app@web␛[31m  1m30s w  SELECT 1 ;
+└ 3                                   50s  Exclusive on Prisma Migrate +1  app@web␛[31m  1m30s w  SELECT 2
+prepared       1    1     0      0         prepared 1m35s 'order 7'        app                    ROLLBACK PREPARED 'order 7'
+└ 4                                   40s  AccessShare on accounts         app@web␛[31m  1m30s w  TABLE accounts
 
 Advisory: 1 held · 2 waiting
 NAME            MODE       PID  OWNER         WAITERS  KEY       STATE

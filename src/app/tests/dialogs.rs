@@ -255,11 +255,11 @@ fn the_counts_of_a_question_are_of_one_moment() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2K");
     let (lines, below) = said(&app);
-    assert!(lines.contains("blocks 17;"), "{lines}");
+    assert!(lines.contains("blocks  17: "), "{lines}");
     assert_eq!(below, "all 17 shown below it");
     arrive(&mut app, one_more());
     let (lines, below) = said(&app);
-    assert!(lines.contains("blocks 18;"), "{lines}");
+    assert!(lines.contains("blocks  18: "), "{lines}");
     assert_eq!(below, "all 18 shown below it");
     // What was chosen is what was seen.
     let mut app = super::app(sample::incident(0.0));

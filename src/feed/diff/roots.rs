@@ -6,6 +6,7 @@ use super::{Change, of, seconds};
 use crate::model::backend::State;
 use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
+use crate::model::promise::Promise;
 use crate::model::wait_graph::{Party, Root};
 use crate::model::{Text, Timestamp};
 use crate::text::count;
@@ -76,7 +77,7 @@ fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draf
         Party::Backend(_) => Severity::Info,
     };
     let doing = state.map_or_else(String::new, |state| format!("{}, ", state.as_str()));
-    let effect = format!("blocks {}, frees {}", count(root.blocked.into()), count(root.frees.into()));
+    let effect = Promise::from(root).words();
     // Somebody else may have been the root when the first of those began to wait.
     let (what, length) = match root.longest_wait {
         Some(longest) if is_first => ("blocks others already", Some(Length::AtMost(seconds(longest, at)))),

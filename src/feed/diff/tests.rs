@@ -73,7 +73,7 @@ fn the_first_look_tells_what_is_there() {
         [
             "wait: 11 app@web began to wait for AccessShare on accounts",
             "link: connected to PostgreSQL 17.2: 1 wait for a lock, roots: 1",
-            "root: 10 app@web blocks others already: idle in transaction, blocks 1, frees 1",
+            "root: 10 app@web blocks others already: idle in transaction, blocks 1: 1 continues now",
         ]
     );
     assert_eq!((events[0].at, events[0].seen), (at(-3.0), at(0.0)));
@@ -113,7 +113,7 @@ fn a_root_hands_over_and_a_recycled_process_id_is_another_root() {
         told(&story.then(next)),
         [
             "root over: 10 app@web stopped blocking others: up to 1, its session is gone",
-            "root: 10 app@web began to block others: idle in transaction, blocks 1, frees 1",
+            "root: 10 app@web began to block others: idle in transaction, blocks 1: 1 continues now",
         ]
     );
 }

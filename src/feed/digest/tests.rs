@@ -43,9 +43,9 @@ fn a_root_is_left_to_itself_for_a_moment_before_ending_it_is_proposed() {
     use crate::model::backend::State;
     use crate::model::lock::{LockMode, LockType};
     let table = |number| crate::model::lock::LockTag::new(LockType::Relation).with_relation(number);
-    let scene = |now: f64, holder: i32| {
+    let scene = |now: f64, holder: i32, waiters: i32| {
         let mut b = crate::sample::Builder { now, ..crate::sample::Builder::default() };
-        for pid in 1..20 {
+        for pid in 1..=waiters + 1 {
             b.session(pid, "app@web", State::Active, 40.0, "LOCK TABLE t");
             let waits = (pid != holder).then_some(35.0);
             b.lock(pid, table(7), LockMode::AccessExclusive, waits);
@@ -53,19 +53,20 @@ fn a_root_is_left_to_itself_for_a_moment_before_ending_it_is_proposed() {
         b.snapshot()
     };
     let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
-    let mut root = |now, holder| {
-        let view = digest.snapshot_taken(scene(now, holder));
+    let mut root = |now, holder, waiters| {
+        let view = digest.snapshot_taken(scene(now, holder, waiters));
         let found = view.findings.iter().find(|finding| finding.check == "root_blocker").unwrap().clone();
         (found.severity, found.help)
     };
     assert_eq!(
-        root(0.0, 1),
-        (Severity::Critical, Some("cancel")),
+        root(0.0, 1, 9),
+        (Severity::Warning, Some("cancel")),
         "what was there at the first look may be old"
     );
-    assert_eq!(root(1.0, 2), (Severity::Info, None), "the next one got it just now");
-    assert_eq!(root(5.9, 2), (Severity::Info, None));
-    assert_eq!(root(6.0, 2), (Severity::Critical, Some("cancel")));
+    assert_eq!(root(1.0, 2, 9), (Severity::Info, None), "the next one got it just now");
+    assert_eq!(root(5.9, 2, 9), (Severity::Info, None));
+    assert_eq!(root(6.0, 2, 9), (Severity::Warning, Some("cancel")));
+    assert_eq!(root(7.0, 3, 10), (Severity::Critical, Some("cancel")), "many are critical at once");
 }
 
 #[test]

@@ -498,7 +498,9 @@ fn has_all(now: &serde_json::Value, then: &serde_json::Value) -> bool {
     use serde_json::Value::{Array, Object};
     match (now, then) {
         (Object(now), Object(then)) => {
-            then.iter().all(|(key, then)| now.get(key).is_some_and(|now| has_all(now, then)))
+            // Words for people may change.
+            let is_words = |key: &str| matches!(key, "summary" | "about");
+            then.iter().all(|(key, then)| now.get(key).is_some_and(|now| is_words(key) || has_all(now, then)))
         }
         (Array(now), Array(then)) => {
             now.len() == then.len() && now.iter().zip(then).all(|(now, then)| has_all(now, then))

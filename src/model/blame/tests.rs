@@ -36,6 +36,7 @@ impl Looks {
             locks: snapshot.locks.last_rows(),
             backends: snapshot.backends.last_rows(),
             answers: &[],
+            ..Default::default()
         });
         let index = SnapshotIndex::of(snapshot, &graph);
         self.deadlocks.look(snapshot, &graph, &index);

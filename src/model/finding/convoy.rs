@@ -4,10 +4,14 @@ use super::check_input::{CheckInput, party_text};
 use super::{Finding, LIMIT, Severity, root_blocker};
 use crate::model::backend::State;
 use crate::model::held_up::held_up;
-use crate::model::wait_graph::{Party, Queue, Waiter};
-use crate::text;
+use crate::model::plan::Verb;
+use crate::model::statement;
+use crate::model::wait_graph::{Party, Queue, Root, Waiter};
 
 const CHECK: &str = "convoy";
+
+/// Bytes of a statement that are read.
+const STATEMENT: usize = 400;
 
 /// A request that conflicts with requests behind it which the holders themselves would let pass: were it not in
 /// line, they would not wait. An `ALTER TABLE` behind a long query does this to every reader of the table.
@@ -29,18 +33,22 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let holder = queue.holders.first().map(|holder| holder.party.pid());
         let awaited = look.awaited(&queue.tag, waiter.pid);
         let target = look.target(awaited, holder);
-        let count = text::count(behind.into());
-        let summary = format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
+        let (root, statement) = (root_of(look, waiter.party), statement(look, waiter.pid));
+        let root = root.map(|root| format!(" for {}", party_text(root.party))).unwrap_or_default();
+        let promise = look.view.promise_of(Verb::Cancel, &[waiter.party]);
+        let head = format!("{who}{statement} waits{age}{root}");
+        let summary = format!("{head} for {} on {target}, {}", waiter.mode.short(), promise.words());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
-        // What is cut at the end is a name, and not the number that the key would free.
-        let go_on = freed(look, waiter.party);
-        let frees = text::count(go_on as u64);
-        let finding =
-            finding.short(format!("{who} waits{age}, {count} behind it, cancel frees {frees} · {target}"));
-        let finding =
-            finding.about(choice(look, waiter.party, go_on)).running(look.statement(waiter.party.pid()));
-        Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
-            .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
+        // What is cut at the end is a name, and not the numbers.
+        let finding = finding.short(format!("{head}, {} · {target}", promise.short()));
+        let finding = finding.about(choice(look, waiter.party)).running(look.statement(waiter.party.pid()));
+        Finding {
+            blocked: promise.blocked.max(behind),
+            since: waiter.wait_start,
+            help: Some("cancel"),
+            ..finding
+        }
+        .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
     });
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
@@ -62,7 +70,7 @@ pub(super) fn before_active_roots(findings: &mut [Finding], look: &CheckInput<'_
             continue;
         };
         let frees = graph.roots.iter().find(|one| one.party == root).map_or(0, |root| root.frees);
-        if freed(look, party) <= frees as usize {
+        if look.view.promise_of(Verb::Cancel, &[party]).now <= frees {
             continue;
         }
         let is_root = |finding: &&mut Finding| finding.check == root_blocker::CHECK && finding.is_about(root);
@@ -78,24 +86,28 @@ pub(super) fn before_active_roots(findings: &mut [Finding], look: &CheckInput<'_
     }
 }
 
-/// How many go on when what a request waits in is cancelled.
-pub(super) fn freed(look: &CheckInput<'_>, party: Party) -> usize {
-    look.graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count()
+/// The root that blocks most above a request.
+fn root_of<'a>(look: &'a CheckInput<'_>, party: Party) -> Option<&'a Root> {
+    let graph = &look.graph;
+    let root = graph.roots_above(party).first().copied()?;
+    graph.roots.iter().find(|one| one.party == root)
 }
 
-/// `cancel frees 16, ending 4312 frees 1 · deploy@ci`: of two remedies somebody has to choose one.
-pub(super) fn choice(look: &CheckInput<'_>, party: Party, freed: usize) -> String {
-    let graph = &look.graph;
-    let root = graph.roots_above(party).first().copied();
-    let root = root.and_then(|root| graph.roots.iter().find(|one| one.party == root));
-    let choice = root.map(|root| {
-        let name = party_text(root.party);
-        format!(
-            "cancel frees {}, ending {name} frees {}",
-            text::count(freed as u64),
-            text::count(root.frees.into())
-        )
-    });
+/// ` ALTER TABLE`: the first words of what a request runs.
+fn statement(look: &CheckInput<'_>, pid: i32) -> String {
+    const WORDS: usize = 2;
+    let query = look.backend(pid).and_then(|backend| backend.query.as_ref());
+    let statement = query.and_then(|query| statement::first(query.unredacted(), STATEMENT));
+    let words =
+        statement.map(|statement| statement.name.split(' ').take(WORDS).collect::<Vec<_>>().join(" "));
+    words.map(|words| format!(" {words}")).unwrap_or_default()
+}
+
+/// `root 4312: 1 continues now, 16 in turn · deploy@ci`: of two remedies a person has to choose one.
+fn choice(look: &CheckInput<'_>, party: Party) -> String {
+    let root = root_of(look, party);
+    let choice = root
+        .map(|root| format!("root {}: {}", party_text(root.party), look.view.promise(root).numbers(true)));
     let about = look.about(party.pid(), None);
     [choice.unwrap_or_default(), about]
         .into_iter()

@@ -35,15 +35,14 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
             };
             let (gid, place) = row.map_or_else(|| (vxid.to_string(), String::new()), name);
             let age = look.age_text(since);
-            let effect = format!(
-                "blocks {}, frees {} now",
-                text::count(root.blocked.into()),
-                text::count(root.frees.into())
-            );
-            let summary = format!("prepared transaction {gid}{place}{age} {effect}");
+            let promise = look.view.promise(root);
+            let summary = format!("prepared transaction {gid}{place}{age}, {}", promise.words());
             let finding = Finding::new("prepared_transaction", severity, summary, Subject::Party(root.party));
-            let finding =
-                finding.short(format!("prepared {}{age} {effect}", text::fit(&text::one_line(&gid), GID)));
+            let finding = finding.short(format!(
+                "prepared {}{age}, {}",
+                text::fit(&text::one_line(&gid), GID),
+                promise.short()
+            ));
             let finding = finding.about(row.map(remedy).unwrap_or_default());
             Finding { blocked: root.blocked, since: root.longest_wait.or(since), ..finding }
                 .expected(look.expected(root.party, row, root.longest_wait))

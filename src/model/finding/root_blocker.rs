@@ -6,8 +6,8 @@ use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockTag, LockType};
+use crate::model::plan::Verb;
 use crate::model::wait_graph::{Party, Root};
-use crate::text;
 
 pub(super) const CHECK: &str = "root_blocker";
 
@@ -49,31 +49,46 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     let backend = look.backend(pid);
     let state = backend.and_then(|backend| backend.state);
     let (long, short) = match backend {
-        Some(backend) => words(look, backend, held),
+        Some(backend) => words(look, backend),
         None => Words::default(),
     };
-    let effect =
-        format!("blocks {}, frees {} now", text::count(root.blocked.into()), text::count(root.frees.into()));
-    // Where there is little room the name comes last: what is cut then is not the number that ending it would free.
+    let promise = look.view.promise(root);
     let object = held.map(|tag| look.target(awaited(look, tag), Some(pid)));
     let target = object.clone().filter(|_| state == Some(State::Idle));
     // Of an idle session the summary says what it holds.
     let about = look.about(pid, object.as_deref().filter(|_| target.is_none()));
-    let comma = if target.is_some() { "," } else { "" };
+    // Where there is little room the name comes last: the numbers are not cut.
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
-    let summary = format!("{pid}{long}{comma} {effect}");
+    let summary = format!("{pid}{long}{holds}, {}", promise.words());
+    let is_key = held.is_some_and(|tag| tag.locktype() == LockType::Advisory);
+    let remedy = backend.map(|backend| look.view.remedy(backend, is_key));
+    let itself = look.view.waits_for_itself(root.party);
+    let reason =
+        remedy.as_ref().and_then(|remedy| remedy.as_ref().err()).map(|why| format!("no shortcut: {why}"));
+    let parts = [itself, reason, Some(about).filter(|about| !about.is_empty())];
+    let about = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     // Who got his lock a moment ago is doing what everybody waited for: nobody is to be ended for that yet.
-    let is_young = look.new_roots.is_young(root.party, look.snapshot.taken_at);
+    // Many are bad whatever the reason.
+    let is_young =
+        look.new_roots.is_young(root.party, look.snapshot.taken_at) && root.blocked < look.thresholds.blocked;
     let severity = severity(look, root, backend);
     let severity = if is_young { severity.min(Severity::Info) } else { severity };
     let finding = Finding::new(CHECK, severity, summary, look.subject(root.party));
     Finding {
         blocked: root.blocked,
         since: root.longest_wait,
-        help: help(backend, held).filter(|_| !is_young),
-        ..finding.short(format!("{pid}{short} {effect}{holds}")).about(about).running(look.statement(pid))
+        help: remedy.and_then(Result::ok).map(name).filter(|_| !is_young),
+        ..finding
+            .short(format!("{pid}{short}, {}{holds}", promise.short()))
+            .about(about)
+            .running(look.statement(pid))
     }
     .expected(look.expected(root.party, None, root.longest_wait))
+}
+
+/// The name of the action, as `[keys]` has it.
+fn name(verb: Verb) -> &'static str {
+    if verb == Verb::Cancel { "cancel" } else { "terminate" }
 }
 
 fn severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Severity {
@@ -95,7 +110,7 @@ fn severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Se
 type Words = (String, String);
 
 /// What a root does: its kind where it is no client, its state and for how long, and what it waits for itself.
-fn words(look: &CheckInput<'_>, backend: &Backend, held: Option<&LockTag>) -> Words {
+fn words(look: &CheckInput<'_>, backend: &Backend) -> Words {
     let both = |text: String| (text.clone(), text);
     match backend.backend_type.as_deref() {
         Some("startup") => return both(" startup process (the cause is on the primary)".to_owned()),
@@ -118,13 +133,7 @@ fn words(look: &CheckInput<'_>, backend: &Backend, held: Option<&LockTag>) -> Wo
             format!("{kind} idle in transaction (aborted){idle}"),
             format!("{kind} idle in xact (aborted){idle}"),
         ),
-        Some(State::Idle) => match held {
-            Some(tag) => {
-                let target = look.target(tag, Some(backend.pid));
-                (format!("{kind} idle holds {target}"), format!("{kind} idle"))
-            }
-            None => both(format!("{kind} idle{idle}")),
-        },
+        Some(State::Idle) => both(format!("{kind} idle{idle}")),
         Some(State::Active | State::FastpathFunctionCall) => {
             let active = look.age_text(backend.query_start);
             (format!("{kind} active{active}{}", own_wait(backend)), format!("{kind} active{active}"))
@@ -138,17 +147,5 @@ fn own_wait(backend: &Backend) -> String {
     match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
         (Some(kind), Some(event)) if kind != "Lock" => format!(" ({kind} {event})"),
         _ => String::new(),
-    }
-}
-
-/// Cancelling a query ends the transaction's locks, too; on an idle backend, or for a session's lock, it does nothing.
-fn help(backend: Option<&Backend>, held: Option<&LockTag>) -> Option<&'static str> {
-    let backend = backend?;
-    let advisory = held.is_some_and(|tag| tag.locktype() == LockType::Advisory);
-    match (backend.backend_type.as_deref(), backend.state) {
-        (Some("startup"), _) => None,
-        (Some("autovacuum worker"), _) => Some("cancel"),
-        (_, Some(State::Active | State::FastpathFunctionCall)) if !advisory => Some("cancel"),
-        _ => Some("terminate"),
     }
 }

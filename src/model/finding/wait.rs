@@ -1,9 +1,10 @@
 //! A wait beyond the threshold.
 
 use super::check_input::{CheckInput, party_text};
-use super::{Finding, LIMIT, Severity, convoy};
+use super::{Finding, LIMIT, Severity};
 use crate::model::Timestamp;
 use crate::model::held_up::held_up;
+use crate::model::plan::Verb;
 use crate::model::wait_graph::{Holder, Queue, Waiter};
 
 const CHECK: &str = "long_wait";
@@ -22,16 +23,17 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
             queue.holders.first().map(|holder| holder.party.pid()),
         );
         // Too few for a convoy: they are of one kind all the same, and so is what helps.
-        let frees = if holds_up(queue, waiter) { convoy::freed(look, waiter.party) } else { 0 };
-        let more = match (frees, others) {
-            (0, 0) => String::new(),
-            (0, others) => format!(", and {others} more"),
-            (frees, _) => format!(", cancel frees {frees}"),
+        let cancel = || look.view.promise_of(Verb::Cancel, &[waiter.party]);
+        let promise = holds_up(queue, waiter).then(cancel).filter(|promise| promise.now > 0);
+        let more = match (promise, others) {
+            (None, 0) => String::new(),
+            (None, others) => format!(", and {others} more"),
+            (Some(promise), _) => format!(", {}", promise.words()),
         };
         let summary = format!("{who} waits{age} for {} on {target}{more}", waiter.mode.short());
         let finding = Finding::new(CHECK, severity(queue), summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}{more}"));
-        let help = (frees > 0).then_some("cancel");
+        let help = promise.map(|_| "cancel");
         Finding {
             since: Some(since),
             help,

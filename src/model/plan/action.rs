@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::{ActionCommand, Change, Confirm, RecoveryPlan, Scope, Target, Verb};
 use crate::model::Text;
+use crate::model::consequence::Consequence;
 use crate::model::finding::Subject;
 use crate::model::lease::LeaseId;
 use crate::model::task::TaskId;
 use crate::model::view::TargetId;
-use crate::model::wait_graph::Party;
+use crate::model::wait_graph::Release;
 use crate::model::work_queue::ItemId;
 
 /// What is going to be done. It is good for as long as every target stays as it was seen; whoever carries it out has the
@@ -44,7 +45,9 @@ pub struct PlannedTarget {
     pub facts: Vec<String>,
     /// What comes of it alone; for sessions.
     pub effect: Option<Effect>,
-    /// What it breaks or may break; often nothing.
+    /// What it does to the session and to its data; for sessions.
+    pub consequence: Option<Consequence>,
+    /// What else it breaks or may break; often nothing.
     pub cautions: Vec<Caution>,
     /// The lease for which its session was chosen.
     pub lease: Option<LeaseHeld>,
@@ -81,16 +84,12 @@ pub struct Refused {
 /// What ending sessions, or their queries, does to those that wait.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Effect {
-    /// Others that wait behind them, however far.
-    pub blocked: usize,
-    /// Who proceeds at once, in the order in which the server wakes them.
-    pub frees: Vec<Party>,
-    /// The first of those by name.
-    pub proceeds: Vec<String>,
-    /// Whether that is sure as far as the graph is: what a cancelled query leaves locked cannot always be seen.
-    pub is_sure: bool,
-    /// `blocks 17, frees 1 now: 4410 deploy@ci`.
-    pub words: String,
+    /// Whoever waits behind them, divided.
+    pub release: Release,
+    /// `17: 1 continues now, 16 in turn`, or that they block no session.
+    pub blocks: String,
+    /// Lines that name sessions, each with its label: `now`, `in turn`, `still`, `by`, `root`.
+    pub named: Vec<(&'static str, String)>,
 }
 
 /// Something that an action breaks, or that speaks against it.
@@ -118,24 +117,12 @@ pub enum Stake {
 /// What a caution is about. The order is that in which they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CautionKind {
-    /// A vacuum that prevents wraparound of transaction ids.
-    Wraparound,
-    /// Any other autovacuum worker: its table is vacuumed again later.
-    Autovacuum,
-    /// A session that feeds a standby or another receiver.
-    WalSender,
-    /// A session that waits for a standby to confirm its commit.
-    SyncRep,
-    /// A worker of logical replication: changes of a publisher wait.
-    LogicalReplication,
-    /// A background worker of an extension.
-    BackgroundWorker,
     /// The leader is meant in place of its parallel worker.
     ParallelWorker,
+    /// It keeps a session lock whichever client it serves.
+    Pooled,
     /// Another locktop, by its `application_name`.
     Locktop,
-    /// What was worked on is only half done, and stays so.
-    HalfDone,
     /// A program that has to be started again.
     Tool,
     /// It runs a task by the log.
@@ -215,7 +202,17 @@ impl PlannedTarget {
     /// A target that is no session, and what is asked of the server for it.
     pub(super) fn new(target: Target, does: &str, facts: Vec<String>, cautions: Vec<Caution>) -> Self {
         let does = crate::text::one_line(does).into_owned();
-        Self { target, does, facts, effect: None, cautions, lease: None, work: None, change: None }
+        Self {
+            target,
+            does,
+            facts,
+            effect: None,
+            consequence: None,
+            cautions,
+            lease: None,
+            work: None,
+            change: None,
+        }
     }
 }
 

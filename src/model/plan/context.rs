@@ -6,7 +6,7 @@ use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, Prepared, VirtualTransaction};
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::view::View;
+use crate::model::view::{SnapshotView, View};
 use crate::model::wait_graph::{Party, TreeNode, WaitGraph};
 use crate::model::{Timestamp, words};
 use crate::text;
@@ -44,6 +44,11 @@ impl<'a> PlanIndex<'a> {
         let snapshot = context.view.snapshot.as_deref()?;
         let view = context.view;
         Some(Self { context: *context, snapshot, graph: &view.graph, index: &view.index })
+    }
+
+    /// The view with its snapshot.
+    pub(super) fn look(&self) -> SnapshotView<'a> {
+        SnapshotView { view: self.context.view, snapshot: self.snapshot }
     }
 
     pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {

@@ -253,7 +253,7 @@ fn whom_to_end_is_the_same_as_on_the_screen() {
     }
     let report = report(&[Arc::new(b.view())], &limits(&[], &[]));
     let about = &of(&report, "worst_root").about;
-    assert!(about.starts_with("4410 ") && about.contains("cancel frees 8"), "{about}");
+    assert!(about.starts_with("4410 ") && about.contains("blocks 8: 8 now"), "{about}");
 }
 
 #[test]

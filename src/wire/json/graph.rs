@@ -64,6 +64,10 @@ pub(super) struct Root<'a> {
     gid: Option<&'a str>,
     blocked: u32,
     frees: u32,
+    in_turn: u32,
+    still_blocked: u32,
+    may_stay_blocked: u32,
+    others_must_end: Option<u32>,
     longest_wait: Option<f64>,
 }
 
@@ -76,6 +80,10 @@ pub(super) fn roots<'a>(graph: &WaitGraph, gids: &Gids<'a>, now: Timestamp) -> V
             gid: gids.gid(root.party),
             blocked: root.blocked,
             frees: root.frees,
+            in_turn: root.in_turn,
+            still_blocked: root.still_blocked,
+            may_stay_blocked: root.may_stay_blocked,
+            others_must_end: root.others_must_end,
             longest_wait: root.longest_wait.map(|since| (now - since).as_seconds_f64().max(0.0)),
         })
         .collect()

@@ -53,7 +53,10 @@ fn every_key_of_the_contract_is_there() {
     );
     assert_keys(&json["queues"][0], "lock holders waiters");
     assert_keys(&json["edges"][0], "waiter blocker gid kind lock inferred");
-    assert_keys(&json["roots"][0], "pid gid blocked frees longest_wait");
+    assert_keys(
+        &json["roots"][0],
+        "pid gid blocked frees in_turn still_blocked may_stay_blocked others_must_end longest_wait",
+    );
     assert_keys(&json["queue"], "pending processing completed failed oldest_pending_at");
     assert_keys(&json["findings"][0], "check severity summary subject");
     for section in ["server", "backends", "locks", "prepared"] {
@@ -142,7 +145,13 @@ fn queues_edges_and_roots_point_at_the_locks() {
         assert_eq!((&row["pid"], &row["granted"]), (&edge["waiter"], &json!(false)));
     }
     let roots = json["roots"].as_array().unwrap();
-    assert_eq!(roots[0], json!({"pid": 1, "gid": null, "blocked": 2, "frees": 1, "longest_wait": 60.0}));
+    assert_eq!(
+        roots[0],
+        json!({
+            "pid": 1, "gid": null, "blocked": 2, "frees": 1, "in_turn": 1, "still_blocked": 0, "may_stay_blocked": 0,
+            "others_must_end": 0, "longest_wait": 60.0
+        })
+    );
     assert_eq!((&roots[1]["pid"], &roots[1]["gid"]), (&json!(0), &json!("order 7")));
     assert_eq!(json["edges_omitted"], 0);
     let why = |pid: i32| {

@@ -45,7 +45,7 @@ async fn a_server_in_trouble_and_out_of_it() {
 
     says(&check(&target, &["--only", "waiting"]).await, 0, "1 check");
     // Who blocks, whichever check it is that tells.
-    says(&check(&target, &["--only", "waiting,worst_root", "-w", "waiting=2"]).await, 1, "blocks 3, frees");
+    says(&check(&target, &["--only", "waiting,worst_root", "-w", "waiting=2"]).await, 1, "blocks 3: ");
     says(&check(&target, &["-w", "worst_root=2"]).await, 1, "idle in xact");
     let left =
         check(&target, &["-w", "waiting=2", "-c", "worst_root=~:2", "--looks", "2", "--every", "1s"]).await;

@@ -22,7 +22,7 @@ const LOCK: &str = "locktype:text database:int? relation:int? relation_name:text
     granted:bool pid:int? gid:text? virtualtransaction:text wait_start:time?";
 const QUEUE: &str = "lock:int holders:array waiters:array";
 const EDGE: &str = "waiter:int blocker:int gid:text? kind:text lock:int inferred:bool";
-const ROOT: &str = "pid:int gid:text? blocked:int frees:int longest_wait:number";
+const ROOT: &str = "pid:int gid:text? blocked:int frees:int in_turn:int still_blocked:int may_stay_blocked:int others_must_end:int? longest_wait:number";
 const WORK_QUEUE: &str = "pending:int processing:int completed:int failed:int oldest_pending_at:time?";
 const FINDING: &str = "check:text severity:text summary:text subject:object";
 const SECTION: &str = "taken_at:time error:text?";

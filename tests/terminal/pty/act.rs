@@ -22,14 +22,14 @@ async fn a_root_of_200_is_ended_and_the_next_one_rises() {
     let root = crowd.facts.roots[0].pid();
     let client = support::open(&support::conninfo(server)).await.client;
     let mut dashboard = Dashboard::at((120, 35), &server.conninfo(), &["--screen", "chains"]);
-    dashboard.screen.shows("blocks 200, frees 1 now");
+    dashboard.screen.shows("blocks 200: 1 ");
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.shows(&format!("pg_terminate_backend({root})"));
     assert!(is_there(&client, root).await && dashboard.asked() == 0);
     dashboard.screen.keys("y");
     support::wait_until("it has ended", async || !is_there(&client, root).await).await;
-    dashboard.screen.shows("blocks 199, frees 1 now");
+    dashboard.screen.shows("blocks 199: 1 ");
     dashboard.screen.hides("blocks 200");
     support::wait_for("both ends of it to be on record", || {
         dashboard.asked() == 1 && dashboard.on_record("\"fate\":\"done\"") == 1
@@ -48,7 +48,7 @@ async fn read_only_has_neither_keys_nor_a_connection_to_act_on() {
         let state = tempfile::tempdir().unwrap();
         let env = [("XDG_STATE_HOME", state.path().to_str().unwrap())];
         let mut screen = incident.screen((120, 35), &env, arguments);
-        screen.shows("blocks 5, frees 1 now");
+        screen.shows("blocks 5: 1 ");
         // One that reads names where there is no second one is closed again.
         support::wait_until("there are as many connections", async || {
             count(&client, OURS).await == before + connections

@@ -22,7 +22,7 @@ async fn a_log_has_the_connection_its_loss_and_an_action_and_no_secret() {
     let mut dashboard = Dashboard::with((120, 35), &target, &["--screen", "chains", "--log", file], "");
     let log = || std::fs::read_to_string(&path).unwrap_or_default();
     let has = |words: &str| log().lines().any(|line| line.contains(words));
-    dashboard.screen.shows("blocks 3, frees 1 now");
+    dashboard.screen.shows("blocks 3: 1 ");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
     dashboard.select_first(&root.to_string());

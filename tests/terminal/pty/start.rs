@@ -12,7 +12,7 @@ async fn the_first_screen_names_the_root_and_quitting_gives_the_terminal_back() 
         let mut screen = incident.screen((80, 24), &[], &["--mouse"]);
         screen.wait_for("the root and how many it blocks", |screen| {
             let row = screen.rows(0, 80).find(|row| row.contains(&root) && row.contains("blocks 30"));
-            row.is_some_and(|row| row.contains("frees 1 now"))
+            row.is_some_and(|row| row.contains(": 1 ") && row.contains(" in turn"))
         });
         assert!(screen.is_raw());
         screen.keys(keys);

@@ -4,9 +4,11 @@ use rustc_hash::FxHashSet;
 
 use super::index::Index;
 use super::leaders::Leaders;
+use super::lists::Lists;
 use super::net::Net;
 use super::queue::{Draft, Entry, infer};
 use super::reach::{count, in_cycles, roots};
+use super::release::Ground;
 use super::rows::{Rows, awaited};
 use super::sweep::Sweep;
 use super::{Holder, Input, Queue, WaitGraph, Waiter, cycles, edges, refine, tree};
@@ -36,8 +38,10 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
         })
         .collect();
     let net = Net::new(&queues, &index);
+    let lists = Lists::new(input, &queues, &index, &leaders);
+    let ground = Ground { queues: &queues, index: &index, net: &net, lists: &lists };
     let blockers = count_blockers(&queues, &index);
-    let roots = roots(&queues, &index, &net, &blockers);
+    let roots = roots(ground, &blockers);
     let components = cycles::components(&index, &net);
     let tree = tree::plant(&tree::Ground {
         queues: &queues,
@@ -47,11 +51,11 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
         roots: &roots,
         components: &components,
     });
-    let in_cycles = in_cycles(&queues, &index, &net, &components.cycles);
+    let in_cycles = in_cycles(ground, &components.cycles);
     let parties = |cycle: &Vec<usize>| cycle.iter().map(|group| index.party(*group)).collect();
     let cycles = components.cycles.iter().map(parties).collect();
     let waiting = count((0..index.len()).filter(|group| !index.waits(*group).is_empty()).count());
-    WaitGraph { queues, roots, cycles, in_cycles, tree, waiting, index, net }
+    WaitGraph { queues, roots, cycles, in_cycles, tree, waiting, index, net, lists }
 }
 
 /// The holders of a lock and its queue as inferred.

@@ -7,24 +7,28 @@ use super::index::{Index, Members};
 use super::per_mode::{PerMode, stopped_by};
 use crate::lock::{LockMode, LockModes, LockType};
 
-/// Groups that go, and what they take along.
+/// What groups keep when they go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stays {
+    Nothing,
+    /// Advisory locks: one may be the session's.
+    Advisory,
+    /// Everything: only what they wait for is left.
+    All,
+}
+
+/// Groups that go, and what they keep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gone<'a> {
     /// The numbers that the index has for them, ascending.
-    groups: &'a [usize],
-    /// Only their transactions end: an advisory lock may be the session's, and then it stays.
-    keeps_advisory: bool,
+    pub(super) groups: &'a [usize],
+    pub(super) stays: Stays,
 }
 
 impl<'a> Gone<'a> {
     /// Groups that end altogether. Their numbers come in ascending order.
     pub(super) fn whole(groups: &'a [usize]) -> Self {
-        Self { groups, keeps_advisory: false }
-    }
-
-    /// Groups whose transactions end.
-    pub(super) fn transactions(groups: &'a [usize]) -> Self {
-        Self { groups, keeps_advisory: true }
+        Self { groups, stays: Stays::Nothing }
     }
 
     fn contains(self, group: usize) -> bool {
@@ -32,7 +36,11 @@ impl<'a> Gone<'a> {
     }
 
     fn releases(self, queue: &Queue) -> bool {
-        !(self.keeps_advisory && queue.tag.locktype() == LockType::Advisory)
+        match self.stays {
+            Stays::Nothing => true,
+            Stays::Advisory => queue.tag.locktype() != LockType::Advisory,
+            Stays::All => false,
+        }
     }
 
     /// The queues that the server looks at when they go, ascending.

@@ -14,11 +14,13 @@ mod frees;
 mod fronts;
 mod index;
 mod leaders;
+mod lists;
 mod net;
 mod per_mode;
 mod queue;
 mod reach;
 mod refine;
+mod release;
 mod rows;
 mod sweep;
 #[cfg(test)]
@@ -29,8 +31,11 @@ use locktop_base::Timestamp;
 
 pub use self::fronts::Front;
 use self::index::Index;
+use self::lists::Lists;
 use self::net::Net;
 use self::reach::Search;
+use self::release::Ground;
+pub use self::release::{End, Release};
 use crate::backend::Backend;
 use crate::lock::{Lock, LockMode, LockModes, LockTag, VirtualTransaction};
 
@@ -66,14 +71,19 @@ pub struct Answer {
 }
 
 /// What the graph is made from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Input<'a> {
     /// All rows of one scan of `pg_locks`, in any order.
     pub locks: &'a [Lock],
-    /// Rows of `pg_stat_activity`, of which only `leader_pid` counts: it puts processes into lock groups.
+    /// Rows of `pg_stat_activity`: `leader_pid` puts processes into lock groups; statement, state and times say for whom a waiter waits
+    /// next.
     pub backends: &'a [Backend],
     /// The server's own word on some of the waiters, asked before `locks` was read.
     pub answers: &'a [Answer],
+    /// Whether rows of locks that no session waits for were left out.
+    pub is_partial: bool,
+    /// The process that polls: its own snapshot lasts no longer than the poll.
+    pub own_pid: Option<i32>,
 }
 
 /// A lock that somebody waits for.
@@ -145,8 +155,16 @@ pub struct Root {
     pub party: Party,
     /// Distinct waiting groups behind it, however far.
     pub blocked: u32,
-    /// Waiting groups that would be granted if it went.
+    /// Groups that continue at once if it ends.
     pub frees: u32,
+    /// Groups that continue after those, one after another.
+    pub in_turn: u32,
+    /// Groups that stay blocked by others.
+    pub still_blocked: u32,
+    /// Groups that may stay blocked: what they wait for next is not known.
+    pub may_stay_blocked: u32,
+    /// How many others must end before all that stay blocked continue; none if that is not known.
+    pub others_must_end: Option<u32>,
     /// The earliest start of a wait behind it.
     pub longest_wait: Option<Timestamp>,
 }
@@ -211,6 +229,7 @@ pub struct WaitGraph {
     pub waiting: u32,
     index: Index,
     net: Net,
+    lists: Lists,
 }
 
 impl WaitGraph {
@@ -275,29 +294,23 @@ impl WaitGraph {
         fronts::fronts(&self.queues, &self.index, &self.net, &self.roots)
     }
 
-    /// The waiting groups that would be granted if `party` went: it is removed, and each queue that it held or
-    /// stood in is walked from the front, granting while nothing conflicts. They come in the order in which the
-    /// server would wake them. A group with several waiting processes counts when one of them is granted its lock.
+    /// What the end of `parties` does to those that wait behind them. They may end at once or one after the other: the result is the
+    /// same.
     #[must_use]
-    pub fn freed_by(&self, party: Party) -> Vec<Party> {
-        self.freed_by_all(&[party])
+    pub fn release(&self, parties: &[Party], end: End) -> Release {
+        release::release(self.ground(), parties, &self.numbers(parties), end)
     }
 
-    /// The same if all of `parties` went. They may go at once or one after the other: it comes to the same.
-    #[must_use]
-    pub fn freed_by_all(&self, parties: &[Party]) -> Vec<Party> {
-        self.freed(frees::Gone::whole(&self.numbers(parties)))
+    fn ground(&self) -> Ground<'_> {
+        Ground { queues: &self.queues, index: &self.index, net: &self.net, lists: &self.lists }
     }
 
-    /// The same if only the transactions of `parties` were rolled back, as by cancelling their queries. What they hold of
-    /// advisory locks stays here: one that is the session's does, and `pg_locks` does not tell which are.
+    /// The waiting groups that would be granted their lock if `parties` went, which is less than that they continue: each is removed,
+    /// and each queue that it held or was in is walked from the front, granting while nothing conflicts. They come in the order in
+    /// which the server would wake them. A group with several waiting processes counts when one of them is granted its lock.
     #[must_use]
-    pub fn freed_by_rollback_of(&self, parties: &[Party]) -> Vec<Party> {
-        self.freed(frees::Gone::transactions(&self.numbers(parties)))
-    }
-
-    fn freed(&self, gone: frees::Gone<'_>) -> Vec<Party> {
-        let freed = frees::freed(&self.queues, &self.index, gone);
+    pub fn granted_by(&self, parties: &[Party]) -> Vec<Party> {
+        let freed = frees::freed(&self.queues, &self.index, frees::Gone::whole(&self.numbers(parties)));
         freed.into_iter().map(|freed| self.index.party(freed)).collect()
     }
 

@@ -2,11 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
+use super::Root;
 use super::frees::{Gone, freed};
-use super::index::Index;
-use super::net::{Adjacency, Net};
-use super::{Queue, Root};
-use locktop_base::Timestamp;
+use super::net::Adjacency;
+use super::release::{End, Ground, release};
 
 /// A search that can be repeated without clearing what it remembers.
 #[derive(Debug)]
@@ -55,35 +54,29 @@ impl Search {
     }
 }
 
-/// Ranks the groups that block somebody and wait for nobody. `blockers` is how many block each group.
+/// Ranks the groups that block others and wait for nobody. `blockers` is how many block each group.
 ///
-/// Roots that stop the same requests of the same locks (500 sharers of one lock) have the same numbers, which
-/// are then computed once.
-pub(super) fn roots(queues: &[Queue], index: &Index, net: &Net, blockers: &[u32]) -> Vec<Root> {
-    struct Behind {
-        blocked: u32,
-        frees: u32,
-        longest_wait: Option<Timestamp>,
-    }
+/// Roots that stop the same requests of the same locks (500 sharers of one lock) have the same numbers, which are then computed once,
+/// unless a list of what is waited for next makes a difference.
+pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
+    let Ground { net, lists, .. } = ground;
     let mut search = Search::new(net.backward.len());
-    let mut known: FxHashMap<&[usize], Behind> = FxHashMap::default();
+    let mut known: FxHashMap<&[usize], Root> = FxHashMap::default();
     let mut roots = Vec::new();
     for (group, _) in blockers.iter().enumerate().filter(|(_, blockers)| **blockers == 0) {
         let stops = net.backward.of(group);
         if stops.is_empty() {
             continue;
         }
-        let behind = known.entry(stops).or_insert_with(|| {
-            let found = search.from(group, &net.backward, index.len());
-            Behind {
-                blocked: count(found.len()),
-                frees: count(freed(queues, index, Gone::whole(&[group])).len()),
-                longest_wait: found.iter().filter_map(|behind| index.since(*behind)).min(),
-            }
-        });
-        if behind.blocked > 0 {
-            let Behind { blocked, frees, longest_wait } = *behind;
-            roots.push(Root { party: index.party(group), blocked, frees, longest_wait });
+        let root = match known.get(stops) {
+            Some(root) => Root { party: ground.index.party(group), ..root.clone() },
+            None => ending(ground, group, &mut search),
+        };
+        if root.blocked > 0 {
+            roots.push(root.clone());
+        }
+        if lists.is_empty() {
+            known.entry(stops).or_insert(root);
         }
     }
     roots.sort_by_key(|root| {
@@ -92,21 +85,57 @@ pub(super) fn roots(queues: &[Queue], index: &Index, net: &Net, blockers: &[u32]
     roots
 }
 
+/// What ending a group comes to.
+fn ending(ground: Ground<'_>, group: usize, search: &mut Search) -> Root {
+    let Ground { index, net, .. } = ground;
+    let found = search.from(group, &net.backward, index.len());
+    let party = index.party(group);
+    let release = release(ground, &[party], &[group], End::Session);
+    Root {
+        party,
+        blocked: count(found.len()),
+        frees: count(release.now.len()),
+        in_turn: count(release.in_turn.len()),
+        still_blocked: count(release.still.len()),
+        may_stay_blocked: count(release.unsure.len()),
+        others_must_end: release.others_must_end(),
+        longest_wait: found.iter().filter_map(|behind| index.since(*behind)).min(),
+    }
+}
+
+/// Members of a cycle of which it is worked out who follows in turn: that takes a walk over the graph for each.
+const WALKED: usize = 32;
+
 /// What ending each member of the cycles would come to. All of a cycle have the same behind them.
-pub(super) fn in_cycles(queues: &[Queue], index: &Index, net: &Net, cycles: &[Vec<usize>]) -> Vec<Root> {
-    let mut search = Search::new(net.backward.len());
+pub(super) fn in_cycles(ground: Ground<'_>, cycles: &[Vec<usize>]) -> Vec<Root> {
+    let mut search = Search::new(ground.net.backward.len());
     let mut members = Vec::new();
     for cycle in cycles {
         let Some(first) = cycle.first().copied() else { continue };
-        let found = search.from(first, &net.backward, index.len());
-        let since = |group: &usize| index.since(*group);
-        let longest_wait = found.iter().filter_map(since).chain(since(&first)).min();
-        members.extend(cycle.iter().map(|group| Root {
-            party: index.party(*group),
-            blocked: count(found.len()),
-            frees: count(freed(queues, index, Gone::whole(&[*group])).len()),
-            longest_wait,
-        }));
+        let first_of = ending(ground, first, &mut search);
+        let member = |(place, group): (usize, &usize)| match place {
+            0 => first_of.clone(),
+            1..WALKED => ending(ground, *group, &mut Search::new(ground.net.backward.len())),
+            _ => {
+                let frees = count(freed(ground.queues, ground.index, Gone::whole(&[*group])).len());
+                Root {
+                    party: ground.index.party(*group),
+                    frees,
+                    in_turn: 0,
+                    still_blocked: 0,
+                    may_stay_blocked: first_of.blocked.saturating_sub(frees),
+                    others_must_end: None,
+                    ..first_of.clone()
+                }
+            }
+        };
+        let mut all: Vec<Root> = cycle.iter().enumerate().map(member).collect();
+        let longest_wait =
+            all.iter().filter_map(|one| one.longest_wait).chain(ground.index.since(first)).min();
+        for one in &mut all {
+            one.longest_wait = longest_wait;
+        }
+        members.append(&mut all);
     }
     members
 }

@@ -8,7 +8,7 @@ use crate::model::lock::{Lock, LockType, VirtualTransaction};
 use crate::model::output::{Channel, shown};
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{EdgeKind, Party};
-use crate::model::written::has_written;
+use crate::model::written::{Written, written};
 
 pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
     let backend = context.backend(id.pid).filter(|backend| backend.id() == id)?;
@@ -72,14 +72,12 @@ fn identity(context: &Context<'_>, backend: &Backend) -> Vec<Line> {
         lines.push(field("wait event", crate::text::one_line(&format!("{kind}/{event}")), Tone::Plain));
     }
     if backend.xact_start.is_some() {
-        let wrote = match backend.backend_xid {
-            Some(xid) if has_written(&context.view.graph, backend) => {
-                format!("; has written (xid {xid}), so ending it rolls that back")
+        let wrote = match (backend.backend_xid, written(&context.view.graph, backend)) {
+            (Some(xid), Written::ForLock) => {
+                format!("; has xid {xid} for the lock that it waits for, and may have written")
             }
-            Some(xid) => {
-                format!("; has xid {xid} for the lock that it waits for, and may have written nothing yet")
-            }
-            None => "; has written nothing".to_owned(),
+            (Some(xid), _) => format!("; has xid {xid} and may have written"),
+            (None, _) => "; has written nothing".to_owned(),
         };
         lines.push(field(
             "transaction",

@@ -14,7 +14,7 @@ use crate::app::panes::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::backend::{Backend, State};
 use crate::model::wait_graph::Party;
-use crate::model::written::has_written;
+use crate::model::written::{Written, written};
 
 /// Rows of `pg_stat_activity`, as the snapshot has them.
 struct Backends;
@@ -182,7 +182,7 @@ pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
 /// The age of the transaction, with a `w` when it has written.
 pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
     let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
-    let written = if has_written(&context.view.graph, backend) { " w" } else { "  " };
+    let written = if written(&context.view.graph, backend) == Written::Maybe { " w" } else { "  " };
     Cell::plain(format!("{}{written}", crate::text::duration(seconds)))
 }
 

@@ -31,6 +31,7 @@ proptest! {
                 locks: snapshot.locks.last_rows(),
                 backends: snapshot.backends.last_rows(),
                 answers: &[],
+                ..Default::default()
             })
             .waiting;
             let delta = if number == 0 { 0.0 } else { pause.min(2.0) };

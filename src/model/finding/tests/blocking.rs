@@ -11,8 +11,8 @@ fn an_idle_transaction_as_root() {
     let finding =
         Stage::new().backends(vec![idle.clone()]).root(Party::Backend(4312), 17, 1, ago(171)).only();
     assert_eq!((finding.check, finding.severity), ("root_blocker", Severity::Critical));
-    assert_eq!(&*finding.summary, "4312 idle in transaction 3m12s blocks 17, frees 1 now");
-    assert_eq!(&*finding.short, "4312 idle in xact 3m12s blocks 17, frees 1 now");
+    assert_eq!(&*finding.summary, "4312 idle in transaction 3m12s, blocks 17: 1 continues now, 16 in turn");
+    assert_eq!(&*finding.short, "4312 idle in xact 3m12s, blocks 17: 1 now, 16 in turn");
     assert_eq!(finding.subject, Subject::Backend(idle.id()));
     assert_eq!((finding.blocked, finding.since, finding.help), (17, ago(171), Some("terminate")));
 }
@@ -29,8 +29,11 @@ fn an_idle_session_with_a_named_lock_as_root() {
         );
     let finding = stage.only();
     assert_eq!(finding.severity, Severity::Critical);
-    assert_eq!(&*finding.summary, "4977 idle holds \"Prisma Migrate\", blocks 2, frees 1 now");
-    assert_eq!(&*finding.short, "4977 idle blocks 2, frees 1 now, holds \"Prisma Migrate\"");
+    assert_eq!(
+        &*finding.summary,
+        "4977 idle, holds \"Prisma Migrate\", blocks 2: 1 continues now, 1 in turn"
+    );
+    assert_eq!(&*finding.short, "4977 idle, blocks 2: 1 now, 1 in turn, holds \"Prisma Migrate\"");
     assert_eq!(finding.help, Some("terminate"));
 }
 
@@ -45,14 +48,15 @@ fn a_root_explains_what_kind_of_process_it_is() {
     };
     let vacuum = "autovacuum: VACUUM public.accounts (to prevent wraparound)";
     for (row, words, help) in [
-        (
-            of("autovacuum worker", vacuum, State::Active),
-            "autovacuum to prevent wraparound 1m00s",
-            Some("cancel"),
-        ),
+        (of("autovacuum worker", vacuum, State::Active), "autovacuum to prevent wraparound 1m00s", None),
         (of("autovacuum worker", "autovacuum: ANALYZE a", State::Active), "autovacuum 1m00s", Some("cancel")),
         (of("startup", "", State::Other), "startup process (the cause is on the primary)", None),
         (of("walsender", "", State::Active), "walsender active 41s (Client ClientRead)", Some("cancel")),
+        (
+            of("client backend", "COPY t FROM STDIN", State::Active),
+            "active 41s (Client ClientRead)",
+            Some("terminate"),
+        ),
         (
             of("client backend", "", State::IdleInTransactionAborted),
             "idle in transaction (aborted)",
@@ -60,7 +64,7 @@ fn a_root_explains_what_kind_of_process_it_is() {
         ),
     ] {
         let finding = Stage::new().backends(vec![row]).root(Party::Backend(9), 1, 1, None).only();
-        assert_eq!(*finding.summary, format!("9 {words} blocks 1, frees 1 now"));
+        assert_eq!(*finding.summary, format!("9 {words}, blocks 1: 1 continues now"));
         assert_eq!(finding.help, help, "{words}");
     }
 }
@@ -102,30 +106,40 @@ fn a_prepared_transaction_is_found_by_its_own_lock() {
     assert_eq!((finding.check, finding.severity), ("prepared_transaction", Severity::Critical));
     assert_eq!(
         &*finding.summary,
-        "prepared transaction 'two phase' of app in shop 3h02m blocks 4, frees 4 now"
+        "prepared transaction 'two phase' of app in shop 3h02m, blocks 4: 4 continue now"
     );
-    assert_eq!(&*finding.short, "prepared 'two phase' 3h02m blocks 4, frees 4 now");
+    assert_eq!(&*finding.short, "prepared 'two phase' 3h02m, blocks 4: 4 now");
     assert_eq!(finding.subject, Subject::Party(Party::Prepared(vxid)));
 
     stage.snapshot.prepared = Section::fresh(vec![row(771, &"long ".repeat(40))], now());
-    assert_eq!(&*stage.only().short, "prepared 'long long long long lo… 3h02m blocks 4, frees 4 now");
+    assert_eq!(&*stage.only().short, "prepared 'long long long long lo… 3h02m, blocks 4: 4 now");
 
     stage.snapshot.prepared = Section::default();
     let finding = stage.only();
-    assert_eq!(&*finding.summary, "prepared transaction 3/12 blocks 4, frees 4 now");
+    assert_eq!(&*finding.summary, "prepared transaction 3/12, blocks 4: 4 continue now");
     assert_eq!(finding.severity, Severity::Warning);
 }
 
 #[test]
 fn a_convoy_is_those_whom_only_a_waiter_holds_up() {
-    let mut waiters = vec![waiter(4410, LockMode::AccessExclusive, ago(20))];
-    waiters.extend((0..5).map(|n| waiter(5000 + n, LockMode::AccessShare, ago(10))));
-    let stage = Stage::new().queue(accounts(), &[(4312, LockMode::AccessShare)], waiters);
-    let finding = stage.only();
-    assert_eq!((finding.check, finding.blocked, finding.help), ("convoy", 5, Some("cancel")));
-    assert_eq!(&*finding.summary, "4410 waits 20s for AccessExclusive on accounts, 5 behind it");
-    // By a graph that was made by hand, which frees nobody.
-    assert_eq!(&*finding.short, "4410 waits 20s, 5 behind it, cancel frees 0 · accounts");
+    let mut b = Builder::default();
+    b.session(4312, "app@report", State::Active, 60.0, "SELECT sum(balance) FROM accounts");
+    b.session(4410, "deploy@ci", State::Active, 20.0, "ALTER TABLE accounts ADD note text");
+    b.lock(4312, relation(2001), LockMode::AccessShare, None);
+    b.lock(4410, relation(2001), LockMode::AccessExclusive, Some(20.0));
+    for pid in 5000..5005 {
+        b.session(pid, "app@web", State::Active, 10.0, "SELECT 1 FROM accounts");
+        b.lock(pid, relation(2001), LockMode::AccessShare, Some(10.0));
+    }
+    let view = b.view();
+    let finding = view.findings.iter().find(|finding| finding.check == "convoy").unwrap();
+    assert_eq!((finding.blocked, finding.help), (5, Some("cancel")));
+    let numbers = "blocks 5: 5 continue now";
+    assert_eq!(
+        *finding.summary,
+        format!("4410 ALTER TABLE waits 20s for 4312 for AccessExclusive on relation 2001, {numbers}")
+    );
+    assert_eq!(&*finding.short, "4410 ALTER TABLE waits 20s for 4312, blocks 5: 5 now · relation 2001");
 }
 
 /// The two worst of a report that reads, an ALTER that waits for it, readers that wait for the ALTER, and others that wait for
@@ -201,7 +215,7 @@ fn a_long_wait_that_holds_others_up_says_whom_a_cancel_frees() {
     }
     let view = b.view();
     let told = view.findings.iter().find(|finding| finding.check == "long_wait").unwrap();
-    assert!(told.summary.ends_with(", cancel frees 3"), "{}", told.summary);
+    assert!(told.summary.ends_with(", blocks 3: 3 continue now"), "{}", told.summary);
     assert_eq!(told.help, Some("cancel"));
 }
 
@@ -293,10 +307,7 @@ fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
         "app@web-3 · accounts · SELECT * FROM accounts WHERE id = 7 FOR UPDATE"
     );
     assert_eq!(about("root_blocker", "4977"), "deploy@prisma · SELECT pg_advisory_lock(72707369)");
-    assert_eq!(
-        about("convoy", "4410"),
-        "cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE accounts ADD note text"
-    );
+    assert_eq!(about("convoy", "4410"), "root 4312: 1 continues now, 16 in turn · deploy@ci");
     assert_eq!(about("prepared_transaction", "order-17"), "in app: ROLLBACK PREPARED 'order-17'");
 }
 

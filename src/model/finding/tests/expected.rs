@@ -40,7 +40,8 @@ fn who_meets_all_conditions_is_worth_knowing_and_says_why() {
         entry.lock = Some("accounts".into());
     })]);
     assert_eq!((finding.severity, finding.help, finding.blocked), (Severity::Info, None, 17));
-    let summary = "4312 idle in transaction 3m12s blocks 17, frees 1 now, expected: nightly migration";
+    let summary =
+        "4312 idle in transaction 3m12s, blocks 17: 1 continues now, 16 in turn, expected: nightly migration";
     assert_eq!(&*finding.summary, summary);
     assert!(finding.short.ends_with(", expected: nightly migration"));
 }

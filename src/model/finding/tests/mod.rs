@@ -115,7 +115,16 @@ impl Stage {
     }
 
     fn root(mut self, party: Party, blocked: u32, frees: u32, longest_wait: Option<Timestamp>) -> Self {
-        self.graph.roots.push(Root { party, blocked, frees, longest_wait });
+        self.graph.roots.push(Root {
+            party,
+            blocked,
+            frees,
+            in_turn: blocked - frees,
+            still_blocked: 0,
+            may_stay_blocked: 0,
+            others_must_end: Some(0),
+            longest_wait,
+        });
         self
     }
 
@@ -238,11 +247,11 @@ fn the_worst_comes_first() {
     assert_eq!(
         found,
         [
-            (Severity::Critical, "12 idle in transaction 1m01s blocks 2, frees 2 now"),
-            (Severity::Warning, "10 idle in transaction 5.0s blocks 9, frees 1 now"),
-            (Severity::Info, "13 blocks 2, frees 2 now"),
-            (Severity::Info, "11 active (Client ClientRead) blocks 2, frees 2 now"),
-            (Severity::Info, "14 blocks 2, frees 2 now"),
+            (Severity::Critical, "12 idle in transaction 1m01s, blocks 2: 2 continue now"),
+            (Severity::Warning, "10 idle in transaction 5.0s, blocks 9: 1 continues now, 8 in turn"),
+            (Severity::Info, "13, blocks 2: 2 continue now"),
+            (Severity::Info, "11 active (Client ClientRead), blocks 2: 2 continue now"),
+            (Severity::Info, "14, blocks 2: 2 continue now"),
         ]
     );
 }

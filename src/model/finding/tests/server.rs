@@ -135,6 +135,7 @@ fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
             locks: snapshot.locks.last_rows(),
             backends: snapshot.backends.last_rows(),
             answers: &[],
+            ..Default::default()
         })
     };
     let mut before = crossed.snapshot();

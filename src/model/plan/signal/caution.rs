@@ -7,7 +7,7 @@ use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Caution, CautionKind, Stake, Verb};
 use crate::model::task::TaskRow;
 use crate::model::work_queue::ItemRow;
-use crate::model::written::has_written;
+use crate::model::written::{self, Written};
 use crate::text;
 
 /// From this age on what a transaction has written is much, in seconds.
@@ -23,108 +23,14 @@ pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> V
         let words = format!("{worker} is a parallel worker of it: its leader, {}, is meant", pick.pid);
         cautions.push(Caution::new(CautionKind::ParallelWorker, words));
     }
-    cautions.extend(kind(backend));
-    cautions.extend(sync_rep(backend));
-    cautions.extend(statement(backend));
     cautions.extend(program(backend));
-    if verb == Verb::Cancel {
-        cautions.extend(futile(backend));
-    } else {
+    if verb == Verb::Terminate {
         cautions.extend(owned(index, pick.pid));
+        cautions.extend(pooled(index, pick, backend));
     }
     cautions.extend(written(index, backend));
     cautions.extend(old(index));
     cautions
-}
-
-fn kind(backend: &Backend) -> Option<Caution> {
-    use CautionKind as K;
-    let query = backend.query.as_ref().map_or("", |query| query.unredacted());
-    let (kind, words) = match backend.backend_type.as_deref()? {
-        "client backend" | "parallel worker" => return None,
-        "autovacuum worker" if backend.prevents_wraparound() => (
-            K::Wraparound,
-            "it prevents wraparound: it comes back at once, and without it the server stops taking writes in the end"
-                .to_owned(),
-        ),
-        "autovacuum worker" => {
-            (K::Autovacuum, "autovacuum starts it again; until it gets through, dead rows stay".to_owned())
-        }
-        "walsender" if starts_with(query, "BASE_BACKUP") => {
-            (K::WalSender, "a base backup is lost, and has to begin anew".to_owned())
-        }
-        "walsender" => (
-            K::WalSender,
-            "it feeds a standby or another receiver, which connects again; commits that wait for that one wait on"
-                .to_owned(),
-        ),
-        worker if worker.starts_with("logical replication") => (
-            K::LogicalReplication,
-            "it applies a subscription: the server starts it again, and it goes on where it was".to_owned(),
-        ),
-        worker => {
-            let worker = text::one_line(worker);
-            (K::BackgroundWorker, format!("a background worker, {worker}: who registered it may not start it again"))
-        }
-    };
-    Some(Caution::new(kind, words))
-}
-
-/// Who waits for a standby has committed already (`SyncRepWaitForLSN` in `src/backend/replication/syncrep.c`).
-fn sync_rep(backend: &Backend) -> Option<Caution> {
-    let waits = backend.wait_event.as_deref() == Some("SyncRep");
-    waits.then(|| {
-        let words = "it has committed here and waits for a standby to confirm: that stands, and may be lost with this server";
-        Caution::new(CautionKind::SyncRep, words)
-    })
-}
-
-/// Statements that leave something behind when they do not end well.
-fn statement(backend: &Backend) -> Option<Caution> {
-    if backend.state != Some(State::Active) {
-        return None;
-    }
-    let words = upper_words(backend.query.as_ref()?.unredacted());
-    let is = |start: &[&str]| {
-        words.iter().zip(start).filter(|(word, start)| word == *start).count() == start.len()
-    };
-    let concurrently = words.iter().any(|word| word == "CONCURRENTLY");
-    let left = if concurrently && (is(&["CREATE", "INDEX"]) || is(&["CREATE", "UNIQUE", "INDEX"])) {
-        "CREATE INDEX CONCURRENTLY leaves an invalid index behind: drop it"
-    } else if concurrently && is(&["REINDEX"]) {
-        "REINDEX CONCURRENTLY leaves an invalid index behind (…_ccnew or …_ccold): drop it"
-    } else if concurrently && is(&["ALTER", "TABLE"]) && words.iter().any(|word| word == "DETACH") {
-        "the partition stays half detached: ALTER TABLE … DETACH PARTITION … FINALIZE ends that"
-    } else {
-        return None;
-    };
-    Some(Caution::new(CautionKind::HalfDone, left))
-}
-
-/// The first words of a query, without its comments.
-fn upper_words(query: &str) -> Vec<String> {
-    const HEAD: usize = 2_000;
-    const WORDS: usize = 24;
-    let mut rest: &str =
-        query.char_indices().nth(HEAD).map_or(query, |(end, _)| query.get(..end).unwrap_or(query));
-    let mut plain = String::new();
-    while let Some(start) = rest.find(['-', '/']) {
-        let (before, comment) = rest.split_at(start);
-        plain.push_str(before);
-        let end = match comment.get(..2) {
-            Some("--") => comment.find('\n').unwrap_or(comment.len()),
-            Some("/*") => comment.find("*/").map_or(comment.len(), |end| end + 2),
-            _ => 1,
-        };
-        plain.push(' ');
-        rest = comment.get(end..).unwrap_or_default();
-    }
-    plain.push_str(rest);
-    plain.split_whitespace().take(WORDS).map(str::to_ascii_uppercase).collect()
-}
-
-fn starts_with(query: &str, word: &str) -> bool {
-    upper_words(query).first().is_some_and(|first| first == word)
 }
 
 /// Programs of which somebody will miss the result.
@@ -141,14 +47,18 @@ fn program(backend: &Backend) -> Option<Caution> {
     Some(Caution::new(kind, words))
 }
 
-/// What does not answer to a cancelled query.
-fn futile(backend: &Backend) -> Option<Caution> {
-    let sends = backend.wait_event_type.as_deref() == Some("Client")
-        && backend.wait_event.as_deref() == Some("ClientWrite");
-    sends.then(|| {
-        let words = "its client does not read what it is sent: the query is cancelled only when it does; K ends the session";
-        Caution::new(CautionKind::Futile, words)
-    })
+/// A session lock belongs to the connection whichever client it serves.
+fn pooled(index: &PlanIndex<'_>, pick: &SelectedSession, backend: &Backend) -> Option<Caution> {
+    let (tag, _) = pick.keeps?;
+    let key = index.lock_words(&tag, pick.pid, None);
+    let client = match backend.state {
+        Some(State::Idle) => "the client that it serves next reconnects",
+        _ => "the client of the moment loses one statement",
+    };
+    let words = format!(
+        "the connection keeps {key} whichever client it serves: its last query need not be the holder's; {client}"
+    );
+    Some(Caution::new(CautionKind::Pooled, words))
 }
 
 /// What the session has in hand.
@@ -197,9 +107,9 @@ fn lease_words(row: &crate::model::lease::LeaseRow) -> String {
 
 fn written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
     let age = index.age(backend.xact_start?);
-    let much = has_written(index.graph, backend) && age >= MUCH;
+    let much = written::written(index.graph, backend) == Written::Maybe && age >= MUCH;
     much.then(|| {
-        let words = format!("what it has written in {} is undone", text::duration(age));
+        let words = format!("what it may have written in {} is undone", text::duration(age));
         Caution::new(CautionKind::Written, words)
     })
 }
@@ -212,8 +122,5 @@ fn old(index: &PlanIndex<'_>) -> Option<Caution> {
     ];
     let (_, at) = stale.into_iter().find(|(error, _)| error.is_some())?;
     let age = at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
-    Some(Caution::new(
-        CautionKind::Old,
-        format!("the data is old{age}: whom it blocks and frees is not of now"),
-    ))
+    Some(Caution::new(CautionKind::Old, format!("the data is old{age}: who waits for it is not of now")))
 }

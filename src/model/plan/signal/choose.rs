@@ -4,6 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::selected::SelectedSession;
 use super::{hands, refuse, work};
+use crate::model::consequence::has_query;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
 use crate::model::plan::context::PlanIndex;
@@ -236,8 +237,7 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     let is_group = matches!(chosen, SelectedRow::Group(..));
     // A root that runs nothing has nothing to cancel.
     let is_possible = |root: Party| {
-        ask.verb != Verb::Cancel
-            || index.backend(root.pid()).is_some_and(|root| refuse::has_query(root).is_ok())
+        ask.verb != Verb::Cancel || index.backend(root.pid()).is_some_and(|root| has_query(root).is_ok())
     };
     if let Ok(root) = root(index, party)
         && (is_group || root != party)

@@ -1,97 +1,90 @@
 //! What it does to those that wait when sessions, or their transactions, end.
 
-use crate::model::backend::{Backend, State};
-use crate::model::goes_on::go_on;
-use crate::model::lock::LockType;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Effect, Verb};
-use crate::model::wait_graph::Party;
+use crate::model::wait_graph::{Party, Release};
 use crate::text::count;
 
-/// How many of those that proceed are named.
-const NAMED: usize = 20;
+/// How many of those that continue are named.
+const NAMED: usize = 3;
 
 /// What comes of it for everybody else.
 ///
-/// A query that is cancelled ends its transaction: `AbortCurrentTransaction` in `src/backend/access/transam/xact.c` gives back
+/// A query that is cancelled ends its transaction: `AbortCurrentTransaction` in `src/backend/access/transam/xact.c` releases
 /// the locks at once, also within a transaction block, whose client has yet to notice. What was locked before a savepoint
 /// stays, and so do advisory locks of the session. Neither can be seen from outside, unless the query is its transaction.
 pub(in crate::model::plan) fn of(index: &PlanIndex<'_>, verb: Verb, parties: &[Party]) -> Effect {
-    let graph = index.graph;
-    let blocked = graph.blocked_by_all(parties).len();
-    let woken = match verb {
-        Verb::Cancel => graph.freed_by_rollback_of(parties),
-        _ => graph.freed_by_all(parties),
+    let look = index.look();
+    let release = look.release(verb, parties);
+    let promise = look.promise_of(verb, parties);
+    let blocks = match promise.blocked {
+        // Those that wait for one another are all meant.
+        0 if parties.len() > 1 => "no other session".to_owned(),
+        0 => "no session".to_owned(),
+        _ => promise.words().trim_start_matches("blocks ").to_owned(),
     };
-    let mut frees = go_on(graph, parties, woken);
-    frees.retain(|party| !parties.contains(party));
-    let is_sure = verb != Verb::Cancel || parties.iter().all(|party| is_own_transaction(index, *party));
-    let proceeds = frees.iter().take(NAMED).map(|party| index.party_name(*party)).collect();
-    let mut effect = Effect { blocked, frees, proceeds, is_sure, words: String::new() };
-    effect.words = words(index, verb, parties, &effect);
-    effect
+    let named = named(index, verb, parties, &release);
+    Effect { release, blocks, named }
 }
 
-/// Whether the query began its transaction, in which no savepoint can be older than it.
-fn is_own_transaction(index: &PlanIndex<'_>, party: Party) -> bool {
-    let backend = index.backend(party.pid());
-    backend.is_some_and(|backend| is_single(backend) && backend.state == Some(State::Active))
-}
-
-/// Both are the start of the same message of the client (`StartTransaction` takes the statement's).
-fn is_single(backend: &Backend) -> bool {
-    backend.xact_start.is_some() && backend.xact_start == backend.query_start
-}
-
-fn words(index: &PlanIndex<'_>, verb: Verb, parties: &[Party], effect: &Effect) -> String {
-    // Those that wait for one another are all meant.
-    let nobody = if parties.len() > 1 { "nobody else" } else { "nobody" };
-    let blocks = match effect.blocked {
-        0 => format!("blocks {nobody}"),
-        blocked => format!("blocks {}", count(blocked as u64)),
-    };
-    let likely = if effect.is_sure { "" } else { "likely " };
-    let frees = match (effect.frees.len(), roots(index, parties)) {
-        (0, _) if effect.blocked == 0 && !waits(index, parties) => String::new(),
-        (0, Some(root)) => format!("; frees nobody; the root is {root}"),
-        (0, None) => format!("; frees {nobody}"),
-        (frees, _) => format!("; {likely}frees {} now: {}", count(frees as u64), named(effect)),
-    };
-    let stays = match verb {
-        Verb::Cancel if parties.iter().any(|party| is_awaited_advisory(index, *party)) => {
-            "; an advisory lock of the session stays"
+/// Who continues and who does not, by name.
+fn named(
+    index: &PlanIndex<'_>,
+    verb: Verb,
+    parties: &[Party],
+    release: &Release,
+) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let mut list = |label: &'static str, parties: &[Party]| {
+        if !parties.is_empty() {
+            lines.push((label, some(index, parties)));
         }
-        _ => "",
     };
-    format!("{blocks}{frees}{stays}")
-}
-
-fn named(effect: &Effect) -> String {
-    const SHOWN: usize = 3;
-    let shown = effect.proceeds.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match effect.frees.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {} more", count(more as u64)),
+    let root = root(index, parties);
+    list("now", &release.now);
+    list("in turn", &release.in_turn);
+    if !release.still.is_empty() && root.is_none() {
+        list("still", &release.still);
+        list("by", &release.others);
     }
+    if !release.unsure.is_empty() {
+        list("unsure", &release.unsure);
+        list("perhaps by", &release.possible);
+    }
+    if release.standby {
+        lines.push(("by", "a synchronous standby: each of them waits for it when it commits".to_owned()));
+    }
+    if verb == Verb::Cancel && !release.unsure.is_empty() && release.possible.is_empty() && !release.standby {
+        let why = "a cancel keeps session locks, and what was locked before a savepoint".to_owned();
+        lines.push(("because", why));
+    }
+    if let Some(root) = root {
+        let frees = if release.now.is_empty() { "ending this frees no session; " } else { "" };
+        lines.push(("root", format!("{frees}the root is {root}")));
+    }
+    lines
 }
 
-fn waits(index: &PlanIndex<'_>, parties: &[Party]) -> bool {
-    parties.iter().any(|party| index.graph.wait_of(*party).is_some())
+/// `4466 app@web-0, 4467 app@web-1, 4468 app@web-2, 13 more`.
+fn some(index: &PlanIndex<'_>, parties: &[Party]) -> String {
+    let mut names: Vec<String> = parties.iter().take(NAMED).map(|party| index.party_name(*party)).collect();
+    if let Some(more) = parties.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        names.push(format!("{} more", count(more as u64)));
+    }
+    names.join(", ")
 }
 
-/// The root that blocks most above a party that waits itself.
-fn roots(index: &PlanIndex<'_>, parties: &[Party]) -> Option<String> {
+/// The root that blocks most above a party that waits itself, and what its end would do.
+fn root(index: &PlanIndex<'_>, parties: &[Party]) -> Option<String> {
     let [party] = parties else { return None };
     let above = index.graph.roots_above(*party);
-    let first = index.party_name(*above.first()?);
-    Some(match above.len() - 1 {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    })
-}
-
-/// Whether somebody waits for an advisory lock that the party holds.
-fn is_awaited_advisory(index: &PlanIndex<'_>, party: Party) -> bool {
-    let advisory = index.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
-    advisory.flat_map(|queue| &queue.holders).any(|holder| holder.party == party)
+    let first = *above.first()?;
+    let name = index.party_name(first);
+    let more = match above.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let root = index.graph.roots.iter().find(|root| root.party == first);
+    let does = root.map(|root| index.look().promise(root).numbers(true)).unwrap_or_default();
+    Some(format!("{name}{more}: {does}"))
 }

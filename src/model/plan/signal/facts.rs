@@ -7,7 +7,7 @@ use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::output::{Channel, shown};
 use crate::model::plan::context::PlanIndex;
 use crate::model::wait_graph::{Party, Queue};
-use crate::model::written::has_written;
+use crate::model::written::{Written, written};
 use crate::text::{self, count};
 
 /// How many locks are told by name.
@@ -72,12 +72,17 @@ impl<'a> Held<'a> {
 }
 
 /// Its state, its transaction, its locks, where it is from, its query.
-pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>) -> Vec<String> {
+pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>, is_kept: bool) -> Vec<String> {
     let Some(backend) = index.backend(pid) else { return Vec::new() };
     let mut facts = vec![state(index, backend), transaction(index, backend), held.words(index, pid)];
     facts.push(origin(index, backend));
     if let Some(query) = backend.query.as_ref().filter(|query| !query.is_blank()) {
-        let last = if backend.state == Some(State::Active) { "query" } else { "last query" };
+        let last = match backend.state {
+            Some(State::Active) if !is_kept => "query",
+            Some(State::Active) => "query of the client of the moment",
+            _ if !is_kept => "last query",
+            _ => "last query, which need not be the holder's",
+        };
         let query =
             text::fit(&text::one_line_prefix(&shown(Channel::Screen, query), QUERY), QUERY).into_owned();
         facts.push(format!("{last}: {query}"));
@@ -106,10 +111,12 @@ fn transaction(index: &PlanIndex<'_>, backend: &Backend) -> String {
     match backend.xact_start {
         None => "in no transaction".to_owned(),
         Some(start) => {
-            let wrote = match backend.backend_xid {
-                None => "has written nothing",
-                Some(_) if has_written(index.graph, backend) => "has written",
-                Some(_) => "may have written nothing yet",
+            let wrote = match written(index.graph, backend) {
+                Written::No => "has written nothing",
+                Written::Maybe => "has a transaction ID and may have written",
+                Written::ForLock => {
+                    "has a transaction ID for the lock that it waits for, and may have written"
+                }
             };
             format!("in a transaction for {}, which {wrote}", index.age_text(start))
         }

@@ -20,6 +20,8 @@ use super::{
     ActionPlan, Ask, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope, Signal, Target,
     TargetKind, Verb,
 };
+use crate::model::backend::Backend;
+use crate::model::consequence::Consequence;
 use crate::model::finding::Subject;
 use crate::model::wait_graph::Party;
 
@@ -37,7 +39,10 @@ pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let SessionSelection { picks, refused, hidden } = choose::meant(&index, ask);
     (plan.refused, plan.hidden) = (refused, hidden);
     let held = facts::Held::of(&index, picks.iter().map(|pick| pick.pid));
-    for pick in picks {
+    for mut pick in picks {
+        if ask.verb == Verb::Terminate {
+            pick.keeps = identity::kept(&index, ask, &pick);
+        }
         match planned(&index, ask, &pick, &held) {
             Ok(row) => plan.rows.push(row),
             Err(reason) => {
@@ -91,11 +96,13 @@ pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
         if row.change.is_none() {
             let pid = target.pid;
             let effect = effect_of(index, plan.verb, &[Party::Backend(pid)]);
-            let pick = SelectedSession::new(pid, None);
+            let keeps = target.holds.filter(|_| target.client.any);
+            let pick = SelectedSession { keeps, ..SelectedSession::new(pid, None) };
             row.target.name = index.name(pid);
-            row.facts = facts::of(index, pid, &held);
+            row.facts = facts::of(index, pid, &held, pick.keeps.is_some());
             row.cautions = cautions(index, plan.verb, &pick, &row.cautions);
             row.effect = Some(effect);
+            row.consequence = index.backend(pid).and_then(|row| consequence(index, plan.verb, row));
         }
     }
     together(index, plan);
@@ -132,7 +139,7 @@ fn planned(
 ) -> Result<PlannedTarget, String> {
     let backend = refuse::check(index, ask.verb, pick)?;
     let effect = effect_of(index, ask.verb, &[Party::Backend(pick.pid)]);
-    let blocks = ask.is_of_chains() && effect.blocked > 0;
+    let blocks = ask.is_of_chains() && !index.graph.blocked_by(Party::Backend(pick.pid)).is_empty();
     let target = identity::of(index, ask, pick, backend, blocks)?;
     Ok(PlannedTarget {
         target: Target {
@@ -141,13 +148,18 @@ fn planned(
             subject: index.subject(pick.pid),
         },
         does: does(ask.verb, pick.pid),
-        facts: facts::of(index, pick.pid, held),
+        facts: facts::of(index, pick.pid, held, pick.keeps.is_some()),
         effect: Some(effect),
+        consequence: consequence(index, ask.verb, backend),
         cautions: cautions(index, ask.verb, pick, &[]),
         lease: pick.lease.clone(),
         work: pick.work.clone().or_else(|| work::of(index, pick.pid)),
         change: None,
     })
+}
+
+fn consequence(index: &PlanIndex<'_>, verb: Verb, backend: &Backend) -> Option<Consequence> {
+    (verb.definition().signal.is_some()).then(|| index.look().consequence(verb, backend))
 }
 
 /// What ending a session breaks. What was said once because of how it was chosen is said again.

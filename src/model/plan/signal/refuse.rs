@@ -1,7 +1,8 @@
 //! What cannot be signalled, or to no use.
 
 use super::selected::SelectedSession;
-use crate::model::backend::{Backend, State};
+use crate::model::backend::Backend;
+use crate::model::consequence::{has_query, of_the_server};
 use crate::model::lock::VirtualTransaction;
 use crate::model::plan::Verb;
 use crate::model::plan::context::PlanIndex;
@@ -34,52 +35,11 @@ pub(super) fn check<'a>(
              GRANT pg_read_all_stats TO {role}"
         ));
     }
-    if verb == Verb::Cancel { has_query(backend).map(|()| backend) } else { Ok(backend) }
-}
-
-/// Processes of the server itself. `pg_signal_backend` in `src/backend/storage/ipc/signalfuncs.c` does not even find most of
-/// them; the launchers it would signal, to no use.
-fn of_the_server(kind: &str) -> Option<&'static str> {
-    Some(match kind {
-        "startup" => {
-            "the startup process replays the primary's log and cannot be ended; the cause is on the primary"
-        }
-        "walreceiver" => "receives the primary's log and cannot be ended from here",
-        "slotsync worker" => {
-            "keeps the slots of a standby in step with the primary's; the server starts it again"
-        }
-        "autovacuum launcher" | "logical replication launcher" => {
-            "is the server's own; the server starts it again at once"
-        }
-        "checkpointer" | "background writer" | "walwriter" | "archiver" | "logger" | "io worker"
-        | "walsummarizer" | "standalone backend" | "not initialized" => {
-            "is a process of the server itself, and no session: it cannot be ended"
-        }
-        _ => return None,
-    })
-}
-
-/// Cancelling a session without a query is answered with true, and does nothing.
-pub(super) fn has_query(backend: &Backend) -> Result<(), String> {
-    let why = match backend.state {
-        Some(State::Active) => return Ok(()),
-        Some(State::IdleInTransaction) => {
-            "idle in transaction: there is no query to cancel; K ends the session"
-        }
-        Some(State::IdleInTransactionAborted) => {
-            "idle in a transaction that has failed already: there is no query to cancel; K ends the session"
-        }
-        Some(State::Idle) => "idle: there is no query to cancel; K ends the session",
-        Some(State::FastpathFunctionCall) => {
-            "calls a function by the fast path, of which nothing is known; K ends the session"
-        }
-        Some(State::Starting) => "is just connecting: there is no query to cancel yet",
-        Some(State::Disabled) => {
-            "what it does is not known (track_activities is off there): K ends the session"
-        }
-        Some(State::Other) | None => "whether it runs a query is not known: K ends the session",
-    };
-    Err(why.to_owned())
+    if verb == Verb::Cancel {
+        has_query(backend).map(|()| backend).map_err(str::to_owned)
+    } else {
+        Ok(backend)
+    }
 }
 
 /// What ends a prepared transaction, which has no process: a statement to be run by its owner in its database.

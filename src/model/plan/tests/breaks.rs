@@ -2,6 +2,7 @@
 
 use super::sessions::{id, one, reason, session};
 use crate::model::backend::State;
+use crate::model::consequence::{Consequence, Effect};
 use crate::model::plan::*;
 use crate::model::view::View;
 use crate::sample::{Builder, at};
@@ -66,46 +67,105 @@ fn processes_of_the_server_are_left_alone() {
     assert!(reason(&plan).ends_with("the cause is on the primary"));
 }
 
+/// What a verb does to session 7, and in words.
+fn does(view: &View, verb: Verb) -> (Effect, String) {
+    let look = view.with_snapshot().unwrap();
+    let Consequence { effect, words } = look.consequence(verb, look.backend(7).unwrap());
+    (effect, words)
+}
+
 #[test]
-fn what_it_breaks_is_told() {
-    use CautionKind as K;
-    let kind = |kind: &'static str, query: &'static str| {
+fn the_effect_on_data_follows_from_kind_statement_and_wait_together() {
+    use Effect as E;
+    let kind = |kind: &'static str, query: &'static str, wait: (&'static str, &'static str)| {
         session(State::Active, move |backend| {
             (backend.backend_type, backend.query) = (Some(kind.into()), Some(query.into()));
+            (backend.wait_event_type, backend.wait_event) = (Some(wait.0.into()), Some(wait.1.into()));
         })
     };
-    let query = |query: &'static str| kind("client backend", query);
-    for (view, told) in [
-        (query("SELECT 1"), vec![]),
-        (kind("walsender", "START_REPLICATION SLOT \"a\" 0/3000000"), vec![K::WalSender]),
-        (kind("autovacuum worker", "autovacuum: VACUUM public.t"), vec![K::Autovacuum]),
+    let query = |query: &'static str, wait: (&'static str, &'static str)| kind("client backend", query, wait);
+    let (cpu, lock, list) = (("", ""), ("Lock", "relation"), ("Lock", "virtualxid"));
+    for (view, cancel, terminate) in [
+        (query("SELECT 1", cpu), E::RollsBack, E::RollsBack),
+        (query("COMMIT", ("IPC", "SyncRep")), E::Committed, E::Committed),
+        (query("SELECT * FROM t", ("Client", "ClientWrite")), E::NoneYet, E::RollsBack),
+        (query("COPY t FROM STDIN", ("Client", "ClientRead")), E::NoneYet, E::RollsBack),
+        (query("DROP DATABASE d", ("IPC", "ProcSignalBarrier")), E::InvalidDatabase, E::InvalidDatabase),
+        (query("DROP DATABASE d", ("Lock", "object")), E::RollsBack, E::RollsBack),
         (
-            kind("autovacuum worker", "autovacuum: VACUUM public.t (to prevent wraparound)"),
-            vec![K::Wraparound],
+            query("/* nightly */ create  unique index -- now\n CONCURRENTLY i ON t (a)", list),
+            E::HalfDone,
+            E::HalfDone,
         ),
-        (kind("logical replication apply worker", ""), vec![K::LogicalReplication]),
-        (kind("logical replication worker", ""), vec![K::LogicalReplication]),
-        (kind("pg_cron launcher", ""), vec![K::BackgroundWorker]),
-        (query("/* nightly */ create  unique index -- now\n CONCURRENTLY i ON t (a)"), vec![K::HalfDone]),
-        (query("REINDEX (VERBOSE) TABLE CONCURRENTLY t"), vec![K::HalfDone]),
-        (query("ALTER TABLE t DETACH PARTITION p CONCURRENTLY"), vec![K::HalfDone]),
-        (query("CREATE INDEX i ON t (a)"), vec![]),
-        (query("SELECT 'CREATE INDEX CONCURRENTLY'"), vec![]),
+        (query("CREATE INDEX CONCURRENTLY i ON t(a)", lock), E::RollsBack, E::RollsBack),
+        (query("REINDEX (VERBOSE) TABLE CONCURRENTLY t", cpu), E::HalfDone, E::HalfDone),
+        (query("DROP INDEX CONCURRENTLY i", list), E::HalfDone, E::HalfDone),
+        (query("ALTER TABLE t DETACH PARTITION p CONCURRENTLY", list), E::HalfDone, E::HalfDone),
+        (query("CREATE INDEX i ON t (a)", cpu), E::RollsBack, E::RollsBack),
+        (query("SELECT 'CREATE INDEX CONCURRENTLY'", cpu), E::RollsBack, E::RollsBack),
+        (query("VACUUM (FREEZE) audit", ("BufferPin", "BufferPin")), E::Stops, E::Stops),
+        (query("VACUUM FULL audit", cpu), E::RollsBack, E::RollsBack),
+        (kind("walsender", "START_REPLICATION SLOT \"a\" 0/3000000", cpu), E::Restarts, E::Restarts),
+        (kind("walsender", "BASE_BACKUP (LABEL 'x')", cpu), E::Stops, E::Stops),
+        (kind("walsender", "CREATE_REPLICATION_SLOT cdc LOGICAL test_decoding", lock), E::Stops, E::Stops),
+        (kind("autovacuum worker", "autovacuum: VACUUM public.t", cpu), E::Restarts, E::Restarts),
+        (kind("logical replication apply worker", "", cpu), E::Restarts, E::Restarts),
+        (kind("logical replication worker", "", cpu), E::Restarts, E::Restarts),
+        (kind("pg_cron launcher", "", cpu), E::Stops, E::Stops),
+        (kind("startup", "", cpu), E::Refused, E::Refused),
     ] {
-        let query = view.snapshot.as_ref().unwrap().backend(7).unwrap().query.clone();
-        assert_eq!(cautions(&view, Verb::Terminate), told, "{query:?}");
+        let row = view.snapshot.as_ref().unwrap().backend(7).unwrap();
+        let told = (does(&view, Verb::Cancel), does(&view, Verb::Terminate));
+        assert_eq!((told.0.0, told.1.0), (cancel, terminate), "{:?} {:?}", row.query, told);
+        assert!(!told.0.1.is_empty() && !told.1.1.is_empty(), "{told:?}");
     }
+    let vacuum = "autovacuum: VACUUM public.t (to prevent wraparound)";
+    let (effect, words) = does(&kind("autovacuum worker", vacuum, cpu), Verb::Cancel);
+    assert!(effect == E::Restarts && words.contains("starts again at once"), "{words}");
+    for (state, cancel, terminate) in [
+        (State::IdleInTransaction, E::Refused, E::RollsBack),
+        (State::IdleInTransactionAborted, E::Refused, E::Failed),
+        (State::Idle, E::Refused, E::Nothing),
+    ] {
+        let view = session(state, |backend| backend.xact_start = (state != State::Idle).then(|| at(-60.0)));
+        assert_eq!(
+            (does(&view, Verb::Cancel).0, does(&view, Verb::Terminate).0),
+            (cancel, terminate),
+            "{state:?}"
+        );
+    }
+}
+
+#[test]
+fn the_shortcut_that_helps_follows_from_that() {
+    let remedy = |state: State, query: &'static str, wait: (&'static str, &'static str), keeps: bool| {
+        let view = session(state, move |backend| {
+            backend.query = Some(query.into());
+            (backend.wait_event_type, backend.wait_event) = (Some(wait.0.into()), Some(wait.1.into()));
+        });
+        let look = view.with_snapshot().unwrap();
+        look.remedy(look.backend(7).unwrap(), keeps).ok()
+    };
+    let (cancel, terminate) = (Some(Verb::Cancel), Some(Verb::Terminate));
+    let (cpu, idle) = (("", ""), ("Client", "ClientRead"));
+    assert_eq!(remedy(State::Active, "UPDATE t SET v = 1", cpu, false), cancel);
+    assert_eq!(
+        remedy(State::Active, "SELECT pg_sleep(9)", cpu, true),
+        terminate,
+        "the lock may be the session's"
+    );
+    assert_eq!(remedy(State::Active, "SELECT * FROM big", ("Client", "ClientWrite"), false), terminate);
+    assert_eq!(remedy(State::IdleInTransaction, "UPDATE t SET v = 1", idle, false), terminate);
+    assert_eq!(remedy(State::Active, "COMMIT", ("IPC", "SyncRep"), false), None);
+    assert_eq!(remedy(State::Active, "DROP DATABASE d", ("IPC", "ProcSignalBarrier"), false), None);
+}
+
+#[test]
+fn what_else_it_breaks_is_told() {
+    use CautionKind as K;
     let program = |name: &'static str| session(State::Active, move |b| b.application = Some(name.into()));
     assert_eq!(cautions(&program("pg_dump"), Verb::Terminate), [K::Tool]);
     assert_eq!(cautions(&program("locktop"), Verb::Terminate), [K::Locktop]);
-    let waits = |kind: &'static str, event: &'static str| {
-        session(State::Active, move |backend| {
-            (backend.wait_event_type, backend.wait_event) = (Some(kind.into()), Some(event.into()));
-        })
-    };
-    assert_eq!(cautions(&waits("IPC", "SyncRep"), Verb::Cancel), [K::SyncRep]);
-    assert_eq!(cautions(&waits("Client", "ClientWrite"), Verb::Cancel), [K::Futile]);
-    assert_eq!(cautions(&waits("Client", "ClientWrite"), Verb::Terminate), []);
     let wrote = |seconds: f64| {
         session(State::Active, move |b| (b.backend_xid, b.xact_start) = (Some(7), Some(at(-seconds))))
     };

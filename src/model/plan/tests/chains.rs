@@ -27,8 +27,11 @@ fn pids(plan: &ActionPlan) -> Vec<i32> {
     plan.rows.iter().map(pid).collect()
 }
 
-fn words(plan: &ActionPlan) -> &str {
-    &plan.effect.as_ref().unwrap().words
+/// `17: 1 continues now, 16 in turn; now 4410 deploy@ci; in turn 4466 app@web-0, …`.
+fn words(plan: &ActionPlan) -> String {
+    let effect = plan.effect.as_ref().unwrap();
+    let named = effect.named.iter().map(|(label, names)| format!("{label} {names}"));
+    std::iter::once(effect.blocks.clone()).chain(named).collect::<Vec<_>>().join("; ")
 }
 
 #[test]
@@ -37,8 +40,11 @@ fn a_root_has_to_block_still() {
     let root = plan(&view, Verb::Terminate, Scope::This, 4312);
     let target = identity(&root);
     assert!(target.blocks && target.query_start == Seen::Any && target.holds.is_none());
-    assert_eq!(words(&root), "blocks 17; frees 1 now: 4410 deploy@ci");
-    assert_eq!(root.effect.as_ref().unwrap().frees, [Party::Backend(4410)]);
+    assert_eq!(
+        words(&root),
+        "17: 1 continues now, 16 in turn; now 4410 deploy@ci; in turn 4466 app@web-0, 4467 app@web-1, 4468 app@web-2, 13 more"
+    );
+    assert_eq!(root.effect.as_ref().unwrap().release.now, [Party::Backend(4410)]);
     // The next one has come forward: nobody waits for it any more.
     let mut b = incident(0.0);
     b.locks.retain(|lock| lock.granted);
@@ -82,14 +88,20 @@ fn the_root_is_offered_and_meant() {
         ]
     );
     let frees = words(&middle);
-    assert!(frees.starts_with("blocks 16; frees 16 now: 4466 app@web-0, 4467 app@web-1, "), "{frees}");
-    assert!(frees.ends_with(" and 13 more"), "{frees}");
+    assert!(frees.starts_with("16: 16 continue now; now 4466 app@web-0, 4467 app@web-1, "), "{frees}");
+    assert!(
+        frees.ends_with(", 13 more; root the root is 4312 app@web-3: 1 continues now, 16 in turn"),
+        "{frees}"
+    );
     for pid in [4410, 4466, 4312] {
         let root = plan(&view, Verb::Terminate, Scope::Root, pid);
         assert!(pids(&root) == [4312] && identity(&root).blocks, "{pid}");
     }
     let waiter = plan(&view, Verb::Terminate, Scope::This, 4470);
-    assert_eq!(words(&waiter), "blocks nobody; frees nobody; the root is 4312 app@web-3");
+    assert_eq!(
+        words(&waiter),
+        "no session; root ending this frees no session; the root is 4312 app@web-3: 1 continues now, 16 in turn"
+    );
     assert_eq!(plan(&view, Verb::Terminate, Scope::This, 5100).offers, []);
     assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Root, 5100)), "neither waits nor blocks");
     let behind_prepared = plan(&view, Verb::Terminate, Scope::Root, 5001);
@@ -102,7 +114,7 @@ fn everybody_below_is_ended_in_the_order_of_the_forest() {
     let below = plan(&view, Verb::Terminate, Scope::Below, 4312);
     let all: Vec<i32> = std::iter::once(4410).chain(4466..4482).collect();
     assert_eq!((pids(&below), below.confirm.clone()), (all, Confirm::Count(17)));
-    assert_eq!(words(&below), "blocks nobody else; frees nobody else");
+    assert_eq!(words(&below), "no other session");
     let targets = below.command(TargetId(0), 1, 5.0).targets;
     let TargetKind::Session(first) = &targets[0].what else { panic!() };
     assert!(first.blocks, "while those below it wait still");
@@ -154,7 +166,7 @@ fn marked_rows_are_ended_with_those_ahead_of_others_first() {
     let plan =
         sessions(&context(&view), &Ask { from_chains: true, ..Ask::new(Verb::Terminate, chosen.clone()) });
     assert_eq!(pids(&plan), [4312, 4410, 4470]);
-    assert!(words(&plan).starts_with("blocks 15; frees 15 now: 4466"), "{}", words(&plan));
+    assert!(words(&plan).starts_with("15: 15 continue now; now 4466"), "{}", words(&plan));
     let elsewhere = sessions(&context(&view), &Ask::new(Verb::Terminate, chosen));
     assert_eq!(pids(&elsewhere), [4470, 4410, 4312], "as they are shown there");
 }
@@ -175,7 +187,10 @@ fn a_deadlock_has_no_root() {
             reason(&plan(&view, Verb::Terminate, Scope::Root, pid)).starts_with("is in or behind a deadlock")
         );
     }
-    assert_eq!(words(&plan(&view, Verb::Terminate, Scope::This, 11)), "blocks 2; frees 1 now: 10 app@web");
+    assert_eq!(
+        words(&plan(&view, Verb::Terminate, Scope::This, 11)),
+        "2: 1 continues now, 1 in turn; now 10 app@web; in turn 12 app@web"
+    );
 }
 
 #[test]
@@ -197,15 +212,18 @@ fn a_cancelled_query_keeps_what_its_session_has() {
     b.lock(21, table(2002), LockMode::AccessShare, Some(4.0));
     let view = b.view();
     let cancel = plan(&view, Verb::Cancel, Scope::This, 10);
-    assert_eq!(words(&cancel), "blocks 2; frees 1 now: 11 app@web; an advisory lock of the session stays");
+    assert_eq!(
+        words(&cancel),
+        "2: 1 now, 1 may stay blocked; now 11 app@web; unsure 12 app@web; because a cancel keeps session locks, and what was locked before a savepoint"
+    );
     assert_eq!(
         words(&plan(&view, Verb::Terminate, Scope::This, 10)),
-        "blocks 2; frees 2 now: 11 app@web, 12 app@web"
+        "2: 2 continue now; now 11 app@web, 12 app@web"
     );
     let unsure = plan(&view, Verb::Cancel, Scope::This, 20);
-    assert_eq!(words(&unsure), "blocks 1; likely frees 1 now: 21 app@web");
-    assert!(!unsure.effect.unwrap().is_sure);
-    assert!(plan(&view, Verb::Terminate, Scope::This, 20).effect.unwrap().is_sure);
+    let because = "because a cancel keeps session locks, and what was locked before a savepoint";
+    assert_eq!(words(&unsure), format!("1: 0 now: others may have to end too; unsure 21 app@web; {because}"));
+    assert_eq!(words(&plan(&view, Verb::Terminate, Scope::This, 20)), "1: 1 continues now; now 21 app@web");
 }
 
 #[test]
@@ -217,5 +235,5 @@ fn what_is_shown_old_is_said_to_be() {
     view.snapshot = Some(std::sync::Arc::new(snapshot));
     let plan = plan(&view, Verb::Terminate, Scope::This, 4312);
     let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
-    assert_eq!(told, ["the data is old by 7.0s: whom it blocks and frees is not of now"]);
+    assert_eq!(told, ["the data is old by 7.0s: who waits for it is not of now"]);
 }

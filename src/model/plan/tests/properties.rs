@@ -194,10 +194,12 @@ proptest! {
             prop_assert!(parties.is_empty());
             return Ok(());
         };
-        prop_assert!(effect.frees.iter().all(|party| !parties.contains(party)));
-        prop_assert_eq!(effect.blocked, view.graph.blocked_by_all(&parties).len());
-        let ended: BTreeSet<Party> = view.graph.freed_by_all(&parties).into_iter().collect();
-        let frees: BTreeSet<Party> = effect.frees.iter().copied().collect();
-        prop_assert!(frees == ended || (ask.verb == Verb::Cancel && frees.is_subset(&ended)));
+        let release = &effect.release;
+        let all = [&release.now, &release.in_turn, &release.still, &release.unsure];
+        let divided: BTreeSet<Party> = all.iter().flat_map(|part| part.iter().copied()).collect();
+        prop_assert_eq!(divided.len(), all.iter().map(|part| part.len()).sum::<usize>(), "each once");
+        prop_assert_eq!(&divided, &view.graph.blocked_by_all(&parties).into_iter().collect());
+        let granted: BTreeSet<Party> = view.graph.granted_by(&parties).into_iter().collect();
+        prop_assert!(release.now.iter().all(|party| granted.contains(party)));
     }
 }

@@ -63,6 +63,7 @@ fn the_identity_is_that_of_the_situation() {
             usesysid: Some(10),
             address: Some("10.0.3.17".into()),
             port: Some(44_312),
+            any: false,
         },
         xact_start: Seen::Same(ago(192.0)),
         query_start: Seen::Any,
@@ -215,7 +216,7 @@ fn the_facts_say_what_it_holds() {
         row.facts,
         [
             "idle in transaction for 3m12s",
-            "in a transaction for 3m12s, which has written",
+            "in a transaction for 3m12s, which has a transaction ID and may have written",
             "holds 1 lock: RowExclusive on accounts (17 wait)",
             "in app, from 10.0.3.17, connected 1h00m ago",
             "last query: SELECT * FROM accounts WHERE id = 7 FOR UPDATE",

@@ -31,7 +31,7 @@ fn an_answer_that_differs_moves_its_waiter() {
     let graph = with("13 @3 says 10");
     assert_eq!((order(&graph).as_str(), confirmed(&graph).as_str()), ("13 11 12", "13"));
     assert_eq!(edges(&graph), "11-10 11~13 12-10 12~11 12~13 13-10");
-    assert_eq!(names(&graph.freed_by(crate::graph::Party::Backend(10))), "13");
+    assert_eq!(names(&graph.granted_by(&[crate::graph::Party::Backend(10)])), "13");
 
     let graph = with("11 @1 says 10 12 13; 12 @2 says 13 10 10");
     assert_eq!((order(&graph).as_str(), confirmed(&graph).as_str()), ("13 12 11", "12 11"));

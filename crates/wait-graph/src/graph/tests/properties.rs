@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::reference::{Edges, Reference, Wait, behind, conflict};
+use super::reference::{Edges, Keeps, Reference, Wait, behind, conflict};
 use super::script::{Scan, backend, vxid};
-use crate::graph::{Answer, EdgeKind, Input, Party, WaitGraph, Waiter};
+use crate::graph::{Answer, EdgeKind, End, Input, Party, WaitGraph, Waiter};
 use crate::lock::{Lock, LockMode, LockModes, LockTag, LockType, VirtualTransaction};
 use locktop_base::Timestamp;
 
@@ -82,6 +82,48 @@ fn the_conflict_table_is_symmetric_and_as_documented() {
     }
 }
 
+/// How parties may end, and what then stays for sure.
+const ENDS: [(End, Keeps); 3] =
+    [(End::Session, Keeps::Nothing), (End::Transaction, Keeps::Advisory), (End::Statement, Keeps::All)];
+
+/// Those that wait behind some are divided as the reference says.
+fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: End, keeps: Keeps) {
+    let parties: Vec<Party> = gone.iter().copied().collect();
+    let release = graph.release(&parties, end);
+    let edges = slow.edges();
+    let behind: BTreeSet<Party> = parties.iter().flat_map(|party| behind(&edges, *party)).collect();
+    let behind = &behind - gone;
+    let sure = slow.released(gone, keeps);
+    let hope = slow.released(gone, Keeps::Nothing);
+    let now: BTreeSet<Party> = &(&slow.clone().go(gone, keeps) & &sure) & &behind;
+    let what = format!("{gone:?} {end:?}");
+    assert_eq!(set(release.now.clone()), now, "{what}: now");
+    assert_eq!(set(release.in_turn.clone()), &(&behind & &sure) - &now, "{what}: in turn");
+    assert_eq!(set(release.unsure.clone()), &(&behind & &hope) - &sure, "{what}: unsure");
+    assert_eq!(set(release.still.clone()), &behind - &hope, "{what}: still");
+    if release.others.is_empty() {
+        return;
+    }
+    // With all of them at an end, too, nobody stays: but in a deadlock.
+    let all: BTreeSet<Party> = gone.iter().chain(&release.others).copied().collect();
+    let rest = &set(release.still) - &slow.released(&all, Keeps::Nothing);
+    let is_cyclic = |party: &Party| {
+        edges.iter().any(|edge| edge.0 == *party) && self::behind(&edges, *party).contains(party)
+    };
+    let cyclic = |party: &Party| is_cyclic(party) || self::above(&edges, *party).iter().any(is_cyclic);
+    assert!(rest.iter().all(cyclic), "{what}: {rest:?} stay without {all:?}");
+    assert!(
+        release.others.iter().all(|other| !edges.iter().any(|edge| edge.0 == *other)),
+        "{what}: they wait for nobody"
+    );
+}
+
+/// Everybody that a party waits for, however far.
+fn above(edges: &Edges, party: Party) -> BTreeSet<Party> {
+    let turned: Edges = edges.iter().map(|edge| (edge.1, edge.0, edge.2, edge.3)).collect();
+    behind(&turned, party)
+}
+
 /// Checks everything but the tree against `slow`.
 fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
     let edges = edges(graph);
@@ -94,7 +136,10 @@ fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
     for party in everybody {
         assert_eq!(set(graph.blocked_by(*party)), closure[party]);
         assert_eq!(graph.blocks(*party) as usize, closure[party].len());
-        assert_eq!(set(graph.freed_by(*party)), slow.freed(*party));
+        assert_eq!(set(graph.granted_by(&[*party])), slow.freed(*party));
+        for (end, keeps) in ENDS {
+            released(graph, slow, &BTreeSet::from([*party]), end, keeps);
+        }
         let of: BTreeSet<Party> = graph.blockers_of(*party).iter().map(|edge| edge.blocker).collect();
         let should: BTreeSet<Party> =
             edges.iter().filter(|edge| edge.0 == *party).map(|edge| edge.1).collect();
@@ -126,7 +171,13 @@ fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
     assert_eq!(members, graph.cycles.concat());
     for root in graph.roots.iter().chain(&graph.in_cycles) {
         assert_eq!(root.blocked as usize, closure[&root.party].len());
-        assert_eq!(root.frees as usize, slow.freed(root.party).len());
+        let release = graph.release(&[root.party], End::Session);
+        assert_eq!(root.frees as usize, release.now.len());
+        assert_eq!(
+            (root.in_turn as usize, root.still_blocked as usize),
+            (release.in_turn.len(), release.still.len())
+        );
+        assert_eq!(root.others_must_end, release.others_must_end());
     }
     assert!(graph.roots.is_sorted_by_key(|root| {
         (std::cmp::Reverse(root.blocked), root.longest_wait.is_none(), root.longest_wait, root.party)
@@ -231,14 +282,15 @@ proptest! {
         prop_assume!(!everybody.is_empty());
         let gone: Vec<Party> = who.iter().map(|who| *who.get(&everybody)).collect();
         let all: BTreeSet<Party> = gone.iter().copied().collect();
-        prop_assert_eq!(set(graph.freed_by_all(&gone)), slow.clone().go(&all, false));
-        prop_assert_eq!(set(graph.freed_by_rollback_of(&gone)), slow.clone().go(&all, true));
+        prop_assert_eq!(set(graph.granted_by(&gone)), slow.clone().go(&all, Keeps::Nothing));
+        for (end, keeps) in ENDS {
+            released(&graph, &slow, &all, end, keeps);
+        }
         let edges = slow.edges();
         let behind: BTreeSet<Party> = all.iter().flat_map(|party| behind(&edges, *party)).collect();
         prop_assert_eq!(set(graph.blocked_by_all(&gone)), &behind - &all);
         for party in &everybody {
-            prop_assert_eq!(graph.freed_by_all(&[*party]), graph.freed_by(*party));
-            prop_assert_eq!(graph.freed_by_all(&[*party, *party]), graph.freed_by(*party));
+            prop_assert_eq!(graph.granted_by(&[*party, *party]), graph.granted_by(&[*party]));
         }
     }
 
@@ -275,10 +327,10 @@ proptest! {
         let gone: Vec<Party> = who.iter().map(|who| *who.get(&everybody)).collect();
         let (mut after, mut freed) = (slow, BTreeSet::new());
         for party in &gone {
-            freed.extend(after.go(&BTreeSet::from([*party]), false));
+            freed.extend(after.go(&BTreeSet::from([*party]), Keeps::Nothing));
         }
         freed.retain(|party| !gone.contains(party));
-        prop_assert_eq!(set(graph.freed_by_all(&gone)), freed);
+        prop_assert_eq!(set(graph.granted_by(&gone)), freed);
     }
 
     /// Whatever the order of a queue is: when the server has been asked about everybody, the graph has it.
@@ -358,7 +410,7 @@ proptest! {
         let mut waiting = BTreeSet::new();
         // One process that waits twice for a lock keeps its first row, whichever that is.
         prop_assume!(locks.iter().filter(|lock| !lock.granted).all(|lock| waiting.insert((lock.tag, lock.pid, lock.virtualtransaction))));
-        let shuffled = WaitGraph::build(Input { locks: &locks, backends: &scan.backends, answers: &[] });
+        let shuffled = WaitGraph::build(Input { locks: &locks, backends: &scan.backends, answers: &[], ..Input::default() });
         let graph = scan.graph();
         prop_assert_eq!(&graph.roots, &shuffled.roots);
         prop_assert_eq!(&graph.cycles, &shuffled.cycles);

@@ -28,6 +28,24 @@ pub(super) struct Reference {
     pub(super) holds: BTreeMap<LockTag, BTreeSet<(Party, LockMode)>>,
 }
 
+/// What those that go keep.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Keeps {
+    Nothing,
+    Advisory,
+    All,
+}
+
+impl Keeps {
+    fn keep(self, tag: LockTag) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Advisory => tag.locktype() == LockType::Advisory,
+            Self::All => true,
+        }
+    }
+}
+
 pub(super) type Edges = BTreeSet<(Party, Party, EdgeKind, usize)>;
 
 impl Reference {
@@ -98,16 +116,39 @@ impl Reference {
 
     /// What the server's own wakeup does to each queue when the party has gone.
     pub(super) fn freed(&self, gone: Party) -> BTreeSet<Party> {
-        self.clone().go(&BTreeSet::from([gone]), false)
+        self.clone().go(&BTreeSet::from([gone]), Keeps::Nothing)
     }
 
-    /// The same for several; with `keeps` they go on holding advisory locks. Afterwards everything is as the server then has it.
-    pub(super) fn go(&mut self, gone: &BTreeSet<Party>, keeps: bool) -> BTreeSet<Party> {
+    /// Those that wait only for `gone` and for one another without a circle.
+    pub(super) fn released(&self, gone: &BTreeSet<Party>, keeps: Keeps) -> BTreeSet<Party> {
+        let tags: BTreeMap<usize, LockTag> =
+            self.queues.iter().flat_map(|(tag, queue)| queue.iter().map(|wait| (wait.row, *tag))).collect();
+        let mut waits: BTreeMap<Party, Vec<(Party, bool)>> =
+            self.queues.values().flatten().map(|wait| (wait.party, Vec::new())).collect();
+        for (waiter, blocker, kind, row) in self.edges() {
+            let stays = kind == EdgeKind::Holder && keeps.keep(tags[&row]);
+            waits.get_mut(&waiter).unwrap().push((blocker, stays));
+        }
+        waits.retain(|party, _| !gone.contains(party));
+        let mut released = BTreeSet::new();
+        loop {
+            let is_away =
+                |(party, stays): &(Party, bool)| released.contains(party) || gone.contains(party) && !stays;
+            let free = waits.iter().filter(|(_, blockers)| blockers.iter().all(is_away));
+            let more: Vec<Party> = free.map(|(party, _)| *party).collect();
+            if more.iter().all(|party| released.contains(party)) {
+                return released;
+            }
+            released.extend(more);
+        }
+    }
+
+    /// The same for several. Afterwards everything is as the server then has it.
+    pub(super) fn go(&mut self, gone: &BTreeSet<Party>, keeps: Keeps) -> BTreeSet<Party> {
         let mut freed = BTreeSet::new();
         for (tag, queue) in &mut self.queues {
             let holds = self.holds.entry(*tag).or_default();
-            let goes =
-                |party: Party| gone.contains(&party) && !(keeps && tag.locktype() == LockType::Advisory);
+            let goes = |party: Party| gone.contains(&party) && !keeps.keep(*tag);
             let is_released = holds
                 .iter()
                 .any(|(party, mode)| goes(*party) && queue.iter().any(|wait| conflict(wait.mode, *mode)));

@@ -202,7 +202,7 @@ fn scenarios() {
 
 fn pids(graph: &WaitGraph, party: i32) -> [String; 3] {
     let party = Party::Backend(party);
-    [graph.freed_by(party), graph.blocked_by(party), graph.roots_above(party)].map(|found| names(&found))
+    [graph.granted_by(&[party]), graph.blocked_by(party), graph.roots_above(party)].map(|found| names(&found))
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_waiter_behind_its_own_group_is_not_woken_past_it() {
 fn a_prepared_transaction_that_goes_frees() {
     let graph = graph("p7 holds rel16 RX; 11 waits rel16 AX @1; 12 waits rel16 AS @2");
     let prepared = Party::Prepared(vxid(7));
-    assert_eq!(names(&graph.freed_by(prepared)), "11");
+    assert_eq!(names(&graph.granted_by(&[prepared])), "11");
     assert_eq!(names(&graph.blocked_by(prepared)), "11 12");
     assert_eq!(names(&graph.roots_above(Party::Backend(12))), "p7");
     assert_eq!(prepared.pid(), 0);

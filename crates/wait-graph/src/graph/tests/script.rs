@@ -45,7 +45,12 @@ impl Scan {
     }
 
     pub(super) fn graph(&self) -> WaitGraph {
-        WaitGraph::build(Input { locks: &self.locks, backends: &self.backends, answers: &self.answers })
+        WaitGraph::build(Input {
+            locks: &self.locks,
+            backends: &self.backends,
+            answers: &self.answers,
+            ..Input::default()
+        })
     }
 }
 
@@ -101,7 +106,7 @@ pub(super) fn vxid(number: u32) -> VirtualTransaction {
 }
 
 /// `A` is an advisory lock, `rel16` a table of database 1 and `rel16/2` of database 2, `tup3` a row, `xid7` a
-/// transaction, `vx3` a virtual one.
+/// transaction, `vx3` a virtual one, `notify` the lock of commits with NOTIFY.
 fn tag(what: &str) -> LockTag {
     let number = |text: &str| text.parse::<u32>().unwrap();
     if let Some(relation) = what.strip_prefix("rel") {
@@ -118,6 +123,8 @@ fn tag(what: &str) -> LockTag {
     } else if let Some(vx) = what.strip_prefix("vx") {
         LockTag::new(LockType::VirtualXid)
             .with_virtualxid(VirtualTransaction { proc_number: 1, local_xid: number(vx) })
+    } else if what == "notify" {
+        LockTag::new(LockType::Object).with_database(0).with_classid(1262).with_objid(0).with_objsubid(0)
     } else {
         let key = what.bytes().next().map(u32::from);
         LockTag::new(LockType::Advisory).with_database(1).with_classid(0).with_objid(key).with_objsubid(1)

@@ -1,0 +1,411 @@
+//! What waiters wait for next, where the server goes through a list of which `pg_locks` shows one entry at a time.
+//!
+//! | who waits | the list | source |
+//! |---|---|---|
+//! | for a row that several transactions may have locked | the members of its multixact that conflict | `MultiXactIdWait` in `heapam.c` |
+//! | in line for a row | the transaction that has the row | `heap_acquire_tuplock`, then `XactLockTableWait` |
+//! | to insert a unique key | another one that inserts it | `_bt_check_unique` in `nbtinsert.c` |
+//! | `CREATE`, `REINDEX`, `DROP INDEX CONCURRENTLY`, `DETACH PARTITION … CONCURRENTLY` | those that have the table locked, and old snapshots of the database | `WaitForLockersMultiple` in `lmgr.c`, `WaitForOlderSnapshots` in `indexcmds.c` |
+//! | creation of a logical slot | all transactions with an id | `SnapBuildWaitSnapshot` in `snapbuild.c` |
+//! | a commit with NOTIFY behind one that waits for a standby | the standby | `PreCommit_Notify` in `async.c` |
+
+use std::cmp::Ordering;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::index::Index;
+use super::leaders::Leaders;
+use super::{Input, Party, Queue};
+use crate::backend::{Backend, State};
+use crate::lock::{Lock, LockMode, LockModes, LockTag, LockType};
+
+/// `pg_database`, as `classid` of the lock that a commit with NOTIFY takes.
+const PG_DATABASE: u32 = 1262;
+
+/// What one waiter waits for next.
+#[derive(Debug, Clone, Default)]
+pub(super) struct List {
+    /// Certainly, unless they end before.
+    pub(super) must: Vec<Party>,
+    /// Perhaps.
+    pub(super) may: Vec<Party>,
+    /// Others that are not known.
+    pub(super) unknown: bool,
+    /// A synchronous standby.
+    pub(super) standby: bool,
+}
+
+impl List {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Party> {
+        self.must.iter().chain(&self.may)
+    }
+
+    /// Whether the end of sessions is not enough, as far as is known.
+    pub(super) fn is_open(&self) -> bool {
+        self.unknown || self.standby
+    }
+}
+
+/// What the waiters of a graph wait for next, by the number of their group; most have no list.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lists {
+    of: FxHashMap<usize, List>,
+    /// Groups that wait for a synchronous standby.
+    standby: FxHashSet<usize>,
+}
+
+impl Lists {
+    pub(super) fn of(&self, group: usize) -> Option<&List> {
+        self.of.get(&group)
+    }
+
+    pub(super) fn awaits_standby(&self, group: usize) -> bool {
+        self.standby.contains(&group)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.of.is_empty() && self.standby.is_empty()
+    }
+
+    /// The lists of all waiters.
+    pub(super) fn new(input: Input<'_>, queues: &[Queue], index: &Index, leaders: &Leaders) -> Self {
+        let backends: FxHashMap<i32, &Backend> = input.backends.iter().map(|row| (row.pid, row)).collect();
+        let in_sync_rep = |row: &&Backend| row.wait_event.as_deref() == Some("SyncRep");
+        let standby = input.backends.iter().filter(in_sync_rep);
+        let standby = standby.filter_map(|row| index.number(Party::Backend(row.group()))).collect();
+        let mut lists = Self { of: FxHashMap::default(), standby };
+        // A statement that goes through a list asks for this lock of its table first.
+        let may_begin = |queue: &Queue| {
+            let mut asking =
+                queue.waiters.iter().filter(|waiter| waiter.mode == LockMode::ShareUpdateExclusive);
+            asking.any(|waiter| backends.get(&waiter.pid).copied().and_then(concurrently).is_some())
+        };
+        let is_listed = |queue: &Queue| match queue.tag.locktype() {
+            LockType::TransactionId | LockType::VirtualXid | LockType::Tuple => true,
+            LockType::Relation => may_begin(queue),
+            _ => is_notify(&queue.tag),
+        };
+        let listed: Vec<(usize, &Queue)> =
+            queues.iter().enumerate().filter(|(_, queue)| is_listed(queue)).collect();
+        if listed.is_empty() {
+            return lists;
+        }
+        let held = Held::of(input, leaders);
+        let ground = Ground { input, queues, index, backends, held };
+        for (number, queue) in listed {
+            let Some(members) = index.members(number) else { continue };
+            for (group, waiter) in members.waiters.iter().zip(&queue.waiters) {
+                let mut list = ground.list(queue, waiter.party, waiter.pid, waiter.mode, &lists.standby);
+                list.may.retain(|party| !list.must.contains(party));
+                if list.all().next().is_some() || list.is_open() {
+                    lists.of.insert(*group, list);
+                }
+            }
+        }
+        lists
+    }
+}
+
+/// Whether it is the lock of the whole server that each commit with NOTIFY takes.
+fn is_notify(tag: &LockTag) -> bool {
+    tag.locktype() == LockType::Object && tag.classid() == Some(PG_DATABASE) && tag.objid() == Some(0)
+}
+
+/// What a statement that waits for a list of transactions waits for.
+#[derive(Debug, Clone, Copy)]
+struct Concurrently {
+    /// Those that hold any lock of the table, not only such as write.
+    readers: bool,
+    /// Those that have a snapshot.
+    snapshots: bool,
+}
+
+fn concurrently(backend: &Backend) -> Option<Concurrently> {
+    const WORDS: usize = 64;
+    let query: &str = backend.query.as_ref()?.unredacted();
+    let mut words =
+        query.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).take(WORDS);
+    let is = |word: &str, other: &str| word.eq_ignore_ascii_case(other);
+    let verb = words
+        .by_ref()
+        .find(|word| ["create", "reindex", "drop", "alter"].iter().any(|verb| is(word, verb)))?;
+    words.any(|word| is(word, "concurrently")).then(|| Concurrently {
+        readers: !is(verb, "create"),
+        snapshots: is(verb, "create") || is(verb, "reindex"),
+    })
+}
+
+/// Whether it creates a logical replication slot, in the protocol of replication or by a function.
+fn creates_slot(backend: &Backend) -> bool {
+    let query = backend.query.as_ref().map_or("", |query| query.unredacted());
+    query.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| {
+        ["create_replication_slot", "pg_create_logical_replication_slot"]
+            .iter()
+            .any(|name| word.eq_ignore_ascii_case(name))
+    })
+}
+
+/// The order of transaction ids, which wrap around.
+fn xid_order(one: u32, other: u32) -> Ordering {
+    one.wrapping_sub(other).cast_signed().cmp(&0)
+}
+
+type Relation = (Option<u32>, Option<u32>);
+
+fn relation(tag: &LockTag) -> Relation {
+    (tag.database(), tag.relation())
+}
+
+/// What parties hold of locks that nobody has to wait for.
+#[derive(Default)]
+struct Held {
+    relations: FxHashMap<Relation, Vec<(Party, LockModes)>>,
+    /// Their places in line for a row.
+    places: FxHashMap<Party, Vec<(Relation, LockMode)>>,
+    xids: FxHashMap<Party, Vec<u32>>,
+}
+
+impl Held {
+    fn of(input: Input<'_>, leaders: &Leaders) -> Self {
+        let mut held = Self::default();
+        for lock in input.locks.iter().filter(|lock| lock.granted) {
+            held.add(lock, leaders.party(lock));
+        }
+        held
+    }
+
+    fn add(&mut self, lock: &Lock, party: Party) {
+        let mode = LockModes::of(lock.mode);
+        match lock.tag.locktype() {
+            LockType::Relation if lock.mode != LockMode::SIRead => {
+                let holders = self.relations.entry(relation(&lock.tag)).or_default();
+                match holders.iter_mut().find(|(holder, _)| *holder == party) {
+                    Some((_, modes)) => *modes = modes.union(mode),
+                    None => holders.push((party, mode)),
+                }
+            }
+            LockType::Tuple if lock.mode != LockMode::SIRead => {
+                self.places.entry(party).or_default().push((relation(&lock.tag), lock.mode));
+            }
+            LockType::TransactionId if lock.mode == LockMode::Exclusive => {
+                self.xids.entry(party).or_default().extend(lock.tag.transactionid());
+            }
+            _ => {}
+        }
+    }
+
+    fn modes(&self, party: Party, relation: Relation) -> LockModes {
+        let holders = self.relations.get(&relation).into_iter().flatten();
+        holders.filter(|(holder, _)| *holder == party).map(|(_, modes)| *modes).next().unwrap_or_default()
+    }
+}
+
+struct Ground<'a> {
+    input: Input<'a>,
+    queues: &'a [Queue],
+    index: &'a Index,
+    backends: FxHashMap<i32, &'a Backend>,
+    held: Held,
+}
+
+impl Ground<'_> {
+    fn list(
+        &self,
+        queue: &Queue,
+        waiter: Party,
+        pid: i32,
+        mode: LockMode,
+        standby: &FxHashSet<usize>,
+    ) -> List {
+        let backend = self.backends.get(&pid).copied();
+        let holders: Vec<Party> =
+            queue.holders.iter().map(|holder| holder.party).filter(|holder| *holder != waiter).collect();
+        let is_plain = queue.tag.locktype() == LockType::Relation && mode != LockMode::ShareUpdateExclusive;
+        let statement = backend.filter(|_| !is_plain).and_then(|row| Some((row, concurrently(row)?)));
+        if let Some((row, how)) = statement {
+            return self.lockers(queue, row, how, waiter, &holders);
+        }
+        match queue.tag.locktype() {
+            LockType::TransactionId if backend.is_some_and(creates_slot) => {
+                backend.map(|row| self.transactions(queue, row, waiter, &holders)).unwrap_or_default()
+            }
+            LockType::TransactionId => match self.held.places.get(&waiter).and_then(|places| places.last()) {
+                Some((relation, mode)) => self.row(*relation, *mode, waiter, &holders),
+                None => self.unplaced(queue, waiter, &holders),
+            },
+            // A session whose statement is not shown may be one of those above.
+            LockType::VirtualXid => List { unknown: true, ..List::default() },
+            LockType::Tuple => self.line(queue, waiter, mode, &holders),
+            LockType::Object if is_notify(&queue.tag) => self.notify(backend, &holders, standby),
+            _ => List::default(),
+        }
+    }
+
+    /// Who may be a member of the multixact of a row that `holders` have. All members but one have only locked the row, which takes
+    /// `RowShareLock` of its table; all have an id. A place in line has a mode for each strength of a row lock (`tupleLockExtraInfo`
+    /// in `src/backend/access/heap/heapam.c`).
+    fn row(&self, relation: Relation, place: LockMode, waiter: Party, holders: &[Party]) -> List {
+        if !matches!(place, LockMode::Exclusive | LockMode::AccessExclusive) {
+            // FOR SHARE and FOR KEY SHARE conflict with one member at most.
+            return List::default();
+        }
+        let (locks, writes) = (LockModes::of(LockMode::RowShare), LockModes::of(LockMode::RowExclusive));
+        let has_locked = holders.iter().any(|holder| self.held.modes(*holder, relation).intersects(locks));
+        let wanted = match (place, has_locked) {
+            // FOR KEY SHARE does not stop an update that leaves the key, and only one transaction can have updated the row.
+            (LockMode::Exclusive, false) => return self.omitted(),
+            (LockMode::Exclusive, true) | (_, false) => locks,
+            (_, true) => locks.union(writes),
+        };
+        let members = self.held.relations.get(&relation).into_iter().flatten();
+        let may = members.filter(|(party, modes)| {
+            modes.intersects(wanted)
+                && *party != waiter
+                && !holders.contains(party)
+                && self.held.xids.contains_key(party)
+                && !self.is_in_line(*party, relation)
+        });
+        List { may: may.map(|(party, _)| *party).collect(), ..self.omitted() }
+    }
+
+    /// Whether it is in line for a row of the table, and has a place there or not.
+    fn is_in_line(&self, party: Party, relation: Relation) -> bool {
+        let has_place =
+            self.held.places.get(&party).is_some_and(|places| places.iter().any(|(of, _)| *of == relation));
+        let waits = || {
+            let group = self.index.number(party)?;
+            let (queue, _) = self.index.waits(group).first()?;
+            self.queues.get(*queue)
+        };
+        has_place
+            || waits().is_some_and(|queue| {
+                queue.tag.locktype() == LockType::Tuple && self::relation(&queue.tag) == relation
+            })
+    }
+
+    /// What is not known if locks that nobody waits for were left out.
+    fn omitted(&self) -> List {
+        List { unknown: self.input.is_partial, ..List::default() }
+    }
+
+    /// One that waits for a transaction without a place in line: it inserts a unique key, or has locked the row itself already.
+    fn unplaced(&self, queue: &Queue, waiter: Party, holders: &[Party]) -> List {
+        let mut list = self.omitted();
+        // Of several that insert one key, the first to continue has it.
+        let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
+        list.may.extend(others.filter(|other| !self.held.places.contains_key(other)));
+        let own = self.held.relations.iter().filter(|(_, parties)| {
+            parties
+                .iter()
+                .any(|(party, modes)| *party == waiter && modes.intersects(LockModes::of(LockMode::RowShare)))
+        });
+        if self.held.xids.contains_key(&waiter) {
+            for (relation, _) in own {
+                list.may.extend(self.row(*relation, LockMode::AccessExclusive, waiter, holders).may);
+            }
+        }
+        list
+    }
+
+    /// One that is in line for a row: when it has its place, it waits for the transaction that has the row.
+    fn line(&self, queue: &Queue, waiter: Party, mode: LockMode, places: &[Party]) -> List {
+        let mut list = self.omitted();
+        for first in places {
+            let Some(group) = self.index.number(*first) else { continue };
+            for (row, _) in self.index.waits(group) {
+                let Some(row) =
+                    self.queues.get(*row).filter(|row| row.tag.locktype() == LockType::TransactionId)
+                else {
+                    continue;
+                };
+                let holders: Vec<Party> = row.holders.iter().map(|holder| holder.party).collect();
+                list.may.extend(self.row(relation(&queue.tag), mode, waiter, &holders).may);
+                list.must.extend(holders);
+            }
+        }
+        list
+    }
+
+    /// The transactions that `CREATE INDEX CONCURRENTLY` and its like go through.
+    fn lockers(
+        &self,
+        queue: &Queue,
+        row: &Backend,
+        how: Concurrently,
+        waiter: Party,
+        holders: &[Party],
+    ) -> List {
+        let mut list = self.omitted();
+        // It holds this lock of the table, or asks for it.
+        let own = LockModes::of(LockMode::ShareUpdateExclusive);
+        let asks = queue.tag.locktype() == LockType::Relation;
+        let is_own = |(tag, parties): &(&Relation, &Vec<(Party, LockModes)>)| {
+            parties.iter().any(|(party, modes)| *party == waiter && modes.intersects(own))
+                || asks && **tag == relation(&queue.tag)
+        };
+        let stops = if how.readers { LockMode::AccessExclusive } else { LockMode::Share };
+        let tables = self.held.relations.iter().filter(is_own).flat_map(|(_, parties)| parties);
+        let lockers = tables.filter(|(_, modes)| stops.conflicts_with(*modes)).map(|(party, _)| *party);
+        let has_snapshot = |other: &&Backend| {
+            how.snapshots
+                && other.backend_xmin.is_some()
+                && other.datid == row.datid
+                && Some(other.pid) != self.input.own_pid
+        };
+        let snapshots =
+            self.input.backends.iter().filter(has_snapshot).filter(|other| other.pid == other.group());
+        let snapshots = snapshots.filter(|other| !is_vacuum(other)).map(|other| Party::Backend(other.pid));
+        for party in lockers.chain(snapshots).filter(|party| *party != waiter && !holders.contains(party)) {
+            if asks || self.is_since(party, row) { list.must.push(party) } else { list.may.push(party) }
+        }
+        for parties in [&mut list.must, &mut list.may] {
+            parties.sort_unstable();
+            parties.dedup();
+        }
+        list.unknown |=
+            self.input.backends.iter().any(|other| other.state.is_none() && other.backend_start.is_none());
+        list
+    }
+
+    /// Whether a session did nothing but keep its transaction since before the statement of `row` began: what it holds now, it held.
+    fn is_since(&self, party: Party, row: &Backend) -> bool {
+        let idle = |other: &&Backend| other.state.is_some_and(State::is_idle_in_transaction);
+        let since =
+            self.backends.get(&party.pid()).copied().filter(idle).and_then(|other| other.state_change);
+        since.zip(row.query_start).is_some_and(|(since, began)| since < began)
+    }
+
+    /// All transactions with an id, which creation of a logical slot goes through twice.
+    fn transactions(&self, queue: &Queue, row: &Backend, waiter: Party, holders: &[Party]) -> List {
+        let mut list = self.omitted();
+        let awaited = queue.tag.transactionid();
+        for (party, xids) in
+            self.held.xids.iter().filter(|(party, _)| **party != waiter && !holders.contains(party))
+        {
+            let is_older = awaited
+                .is_some_and(|awaited| xids.iter().any(|xid| xid_order(*xid, awaited) == Ordering::Less));
+            if is_older || self.is_since(*party, row) {
+                list.must.push(*party)
+            } else {
+                list.may.push(*party)
+            }
+        }
+        list
+    }
+
+    /// A commit with NOTIFY behind one that waits for a standby: it has the same to wait for, if the same settings hold for it.
+    fn notify(&self, backend: Option<&Backend>, holders: &[Party], standby: &FxHashSet<usize>) -> List {
+        let stuck = |party: &&Party| self.index.number(**party).is_some_and(|group| standby.contains(&group));
+        let Some(first) = holders.iter().find(stuck) else { return List::default() };
+        let settings = |row: &Backend| (row.usesysid, row.datid);
+        let same = self.backends.get(&first.pid()).copied().map(settings) == backend.map(settings);
+        List { standby: same, unknown: !same, ..List::default() }
+    }
+}
+
+/// Old snapshots of VACUUM do not hold an index up (`PROC_IN_VACUUM`).
+fn is_vacuum(backend: &Backend) -> bool {
+    let query = backend.query.as_ref().map_or("", |query| query.unredacted()).trim_start();
+    query.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("vacuum"))
+        || query.starts_with("autovacuum: VACUUM")
+}

@@ -1,0 +1,332 @@
+//! What the end of some groups does to those that wait behind them: who continues at once, who in turn, who stays blocked.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::frees::{Gone, Stays, freed};
+use super::index::Index;
+use super::lists::{List, Lists};
+use super::net::Net;
+use super::per_mode::{PerMode, stopped_by};
+use super::reach::{Search, count};
+use super::{Party, Queue};
+use crate::lock::{LockMode, LockModes, LockType};
+
+/// How groups end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Their sessions: all their locks are released.
+    Session,
+    /// Their transactions, as by cancelling a statement that is all of its transaction. An advisory lock may belong to the session and
+    /// stay.
+    Transaction,
+    /// Their statements, within transaction blocks. After a savepoint the block keeps what was locked before it.
+    Statement,
+}
+
+/// What the end of some parties does. Each party that waits behind them is in exactly one of the first four lists.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Release {
+    /// Continue at once, in the order in which the server wakes them.
+    pub now: Vec<Party>,
+    /// Continue when those before them have finished their transactions, longest wait first.
+    pub in_turn: Vec<Party>,
+    /// Stay blocked by others, longest wait first.
+    pub still: Vec<Party>,
+    /// May stay blocked: `pg_locks` does not show what they wait for next.
+    pub unsure: Vec<Party>,
+    /// Who else must end before all of `still` continue, sorted. Empty if that is not known: in a deadlock, and behind a standby.
+    pub others: Vec<Party>,
+    /// Who else may have to end before all of `unsure` continue, sorted; empty if that is not known.
+    pub possible: Vec<Party>,
+    /// Some of `still` or `unsure` would wait for a synchronous standby.
+    pub standby: bool,
+}
+
+impl Release {
+    /// How many others must end before all that stay blocked continue; none if that is not known.
+    #[must_use]
+    pub fn others_must_end(&self) -> Option<u32> {
+        let is_known =
+            self.unsure.is_empty() && !self.standby && (self.still.is_empty() || !self.others.is_empty());
+        is_known.then(|| count(self.others.len()))
+    }
+}
+
+/// Everything that is read.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) queues: &'a [Queue],
+    pub(super) index: &'a Index,
+    pub(super) net: &'a Net,
+    pub(super) lists: &'a Lists,
+}
+
+/// `parties` are those that end; the numbers in `ended`, ascending, are those of them that the index has.
+pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], end: End) -> Release {
+    let Ground { queues, index, net, lists } = ground;
+    let mut behind = Search::new(net.backward.len()).beyond(ended, &net.backward, index.len());
+    if behind.is_empty() {
+        return Release::default();
+    }
+    // One that nobody blocks gets its lock anyway.
+    let is_behind: FxHashSet<usize> = behind.iter().copied().collect();
+    behind.sort_unstable_by_key(|group| index.age(*group));
+    let stays = match end {
+        End::Session => Stays::Nothing,
+        End::Transaction => Stays::Advisory,
+        End::Statement => Stays::All,
+    };
+    let parties: FxHashSet<Party> = parties.iter().copied().collect();
+    let sure = Fixpoint::new(ground, &parties, ended, stays, false).run();
+    let differs = end != End::Session || !lists.is_empty();
+    let hope = differs.then(|| Fixpoint::new(ground, &parties, ended, Stays::Nothing, true).run());
+    let is = |set: &[bool], group: usize| set.get(group).copied().unwrap_or_default();
+    let hoped = hope.as_ref().unwrap_or(&sure);
+    let direct = freed(queues, index, Gone { groups: ended, stays });
+    let needs_only = |list: &List| list.all().all(|party| parties.contains(&party)) && !list.is_open();
+    let now: Vec<usize> = direct
+        .into_iter()
+        .filter(|group| {
+            is_behind.contains(group) && is(&sure, *group) && lists.of(*group).is_none_or(needs_only)
+        })
+        .collect();
+    let at_once: FxHashSet<usize> = now.iter().copied().collect();
+    let mut release = Release::default();
+    let named = |groups: &[usize]| groups.iter().map(|group| index.party(*group)).collect::<Vec<_>>();
+    let (mut in_turn, mut still, mut unsure) = (Vec::new(), Vec::new(), Vec::new());
+    for group in behind.into_iter().filter(|group| !at_once.contains(group)) {
+        match (is(&sure, group), is(hoped, group)) {
+            (true, _) => in_turn.push(group),
+            (false, true) => unsure.push(group),
+            (false, false) => still.push(group),
+        }
+    }
+    let above = Above { ground, parties: &parties, ended };
+    (release.others, release.standby) = above.of(&still, hoped, false);
+    let (possible, standby) = above.of(&unsure, &sure, true);
+    release.possible = possible.into_iter().filter(|party| !release.others.contains(party)).collect();
+    release.standby |= standby;
+    (release.now, release.in_turn) = (named(&now), named(&in_turn));
+    (release.still, release.unsure) = (named(&still), named(&unsure));
+    release
+}
+
+/// The requests that were passed over, by mode: the group, and whether there is another one.
+#[derive(Default)]
+struct Ahead(PerMode<(Option<usize>, bool)>);
+
+impl Ahead {
+    fn add(&mut self, group: usize, mode: LockMode) {
+        let (first, has_more) = self.0.slot(mode);
+        *has_more |= first.is_some_and(|first| first != group);
+        first.get_or_insert(group);
+    }
+
+    /// Whether one of another group conflicts.
+    fn stops(&self, group: usize, mode: LockMode) -> bool {
+        mode.conflicts().iter().any(|mode| {
+            let (first, has_more) = self.0.get(mode);
+            has_more || first.is_some_and(|first| first != group)
+        })
+    }
+
+    /// Whether each of these requests conflicts, of whatever group.
+    fn stops_all(&self, requests: LockModes) -> bool {
+        requests.iter().all(|mode| mode.conflicts().iter().any(|mode| self.0.get(mode).1))
+    }
+}
+
+/// Finds who is released if those that end do, and each that is released finishes: the least set of which each member waits
+/// only for members, and for those that end.
+struct Fixpoint<'a> {
+    ground: Ground<'a>,
+    parties: &'a FxHashSet<Party>,
+    ended: &'a [usize],
+    stays: Stays,
+    /// What may be blocked is not.
+    hopes: bool,
+    /// Those that are released finish their transactions: not if each commit waits for a standby.
+    finish: bool,
+    released: Vec<bool>,
+    /// How many groups keep a request for each mode waiting, for each queue that was touched.
+    stopping: FxHashMap<usize, PerMode<u32>>,
+    /// The waits that are over, of groups that have others.
+    passed: FxHashSet<(usize, usize)>,
+    todo: Vec<usize>,
+    /// Queues in which one waits that others keep, whom its queue does not show.
+    deferred: Vec<usize>,
+}
+
+impl<'a> Fixpoint<'a> {
+    fn new(
+        ground: Ground<'a>,
+        parties: &'a FxHashSet<Party>,
+        ended: &'a [usize],
+        stays: Stays,
+        hopes: bool,
+    ) -> Self {
+        let finish = hopes || !ended.iter().any(|group| ground.lists.awaits_standby(*group));
+        Self {
+            ground,
+            parties,
+            ended,
+            stays,
+            hopes,
+            finish,
+            released: vec![false; ground.index.len()],
+            stopping: FxHashMap::default(),
+            passed: FxHashSet::default(),
+            todo: Vec::new(),
+            deferred: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Vec<bool> {
+        for group in self.ended {
+            self.leave(*group, self.stays);
+        }
+        loop {
+            while let Some(queue) = self.todo.pop() {
+                self.walk(queue);
+            }
+            // One more round for as long as each brings somebody on.
+            let deferred = std::mem::take(&mut self.deferred);
+            let before = self.released.iter().filter(|released| **released).count();
+            self.todo = deferred;
+            while let Some(queue) = self.todo.pop() {
+                self.walk(queue);
+            }
+            if self.released.iter().filter(|released| **released).count() == before {
+                return self.released;
+            }
+        }
+    }
+
+    /// Takes a group out of its queues, with what it holds.
+    fn leave(&mut self, group: usize, stays: Stays) {
+        let index = self.ground.index;
+        for (queue, modes) in index.holds(group) {
+            let is_advisory =
+                self.ground.queues.get(*queue).map(|queue| queue.tag.locktype()) == Some(LockType::Advisory);
+            if stays == Stays::All || stays == Stays::Advisory && is_advisory {
+                continue;
+            }
+            let stopping = self.stopping(*queue);
+            for mode in stopped_by(*modes).iter() {
+                let slot = stopping.slot(mode);
+                *slot = slot.saturating_sub(1);
+            }
+            self.todo.push(*queue);
+        }
+        self.todo.extend(index.waits(group).iter().map(|(queue, _)| *queue));
+    }
+
+    fn stopping(&mut self, queue: usize) -> &mut PerMode<u32> {
+        let index = self.ground.index;
+        let all = || index.members(queue).map(|members| members.stopping).unwrap_or_default();
+        self.stopping.entry(queue).or_insert_with(all)
+    }
+
+    fn walk(&mut self, number: usize) {
+        let Ground { queues, index, .. } = self.ground;
+        let (Some(queue), Some(members)) = (queues.get(number), index.members(number)) else { return };
+        let mut ahead = Ahead::default();
+        for (position, (group, waiter)) in members.waiters.iter().zip(&queue.waiters).enumerate() {
+            if self.is_away(*group) {
+                continue;
+            }
+            let own = u32::from(waiter.mode.conflicts_with(index.held(*group, number)));
+            let is_clear = !ahead.stops(*group, waiter.mode) && self.stopping(number).get(waiter.mode) == own;
+            if is_clear && self.passes(*group, (number, position)) {
+                if let Some(released) = self.released.get_mut(*group) {
+                    *released = true;
+                }
+                if self.finish {
+                    self.leave(*group, Stays::Nothing);
+                    continue;
+                }
+            }
+            ahead.add(*group, waiter.mode);
+            if ahead.stops_all(members.requests) {
+                break;
+            }
+        }
+    }
+
+    /// Whether a group waits no more, in no queue of the graph.
+    fn is_away(&self, group: usize) -> bool {
+        let is_released = self.released.get(group).copied().unwrap_or_default();
+        self.ended.binary_search(&group).is_ok() || is_released && self.finish
+    }
+
+    /// Whether this was the last that the group waits for.
+    fn passes(&mut self, group: usize, wait: (usize, usize)) -> bool {
+        let waits = self.ground.index.waits(group);
+        if waits.len() > 1 {
+            if self.passed.insert(wait) {
+                // Another one may be over, too, though nothing has changed in its queue.
+                self.todo.extend(waits.iter().map(|(queue, _)| *queue).filter(|queue| *queue != wait.0));
+            }
+            if !waits.iter().all(|wait| self.passed.contains(wait)) {
+                return false;
+            }
+        }
+        let Some(list) = self.ground.lists.of(group) else { return true };
+        let ends = |party: &Party| {
+            let group = self.ground.index.number(*party);
+            self.parties.contains(party)
+                || self.finish && group.is_some_and(|group| self.released.get(group) == Some(&true))
+        };
+        let passes = !list.standby
+            && list.must.iter().all(ends)
+            && (self.hopes || !list.unknown && list.may.iter().all(ends));
+        if !passes {
+            self.deferred.push(wait.0);
+        }
+        passes
+    }
+}
+
+/// Who is above those that stay blocked.
+struct Above<'a> {
+    ground: Ground<'a>,
+    parties: &'a FxHashSet<Party>,
+    ended: &'a [usize],
+}
+
+impl Above<'_> {
+    /// Those that wait for nobody, and whether a standby is among what is waited for. With `may` what may be waited for counts, too.
+    fn of(&self, groups: &[usize], released: &[bool], may: bool) -> (Vec<Party>, bool) {
+        let Ground { index, net, lists, .. } = self.ground;
+        let mut seen: FxHashSet<usize> = groups.iter().copied().collect();
+        let mut todo: Vec<usize> = groups.to_vec();
+        let (mut found, mut standby) = (FxHashSet::default(), false);
+        let mut reach = |node: usize, todo: &mut Vec<usize>| {
+            let is_away = self.ended.binary_search(&node).is_ok() || released.get(node) == Some(&true);
+            if !is_away && seen.insert(node) {
+                todo.push(node);
+            }
+        };
+        while let Some(node) = todo.pop() {
+            if node < index.len() && index.waits(node).is_empty() {
+                found.insert(index.party(node));
+            }
+            for next in net.forward.of(node) {
+                reach(*next, &mut todo);
+            }
+            let Some(list) = lists.of(node).filter(|_| node < index.len()) else { continue };
+            standby |= list.standby;
+            for party in list.must.iter().chain(list.may.iter().filter(|_| may)) {
+                match index.number(*party) {
+                    _ if self.parties.contains(party) => {}
+                    Some(group) => reach(group, &mut todo),
+                    None => _ = found.insert(*party),
+                }
+            }
+        }
+        let mut found: Vec<Party> = found.into_iter().collect();
+        found.sort_unstable();
+        standby |= may && !groups.is_empty() && self.ended.iter().any(|group| lists.awaits_standby(*group));
+        (found, standby)
+    }
+}

@@ -1,0 +1,348 @@
+//! What cancel and terminate do to a session, decided in one place from its kind, its state, its statement and what it waits for.
+//!
+//! The question, the finding and the detail page repeat this; the shortcut that helps follows from it.
+
+use super::backend::{Backend, State};
+use super::plan::Verb;
+use super::view::SnapshotView;
+use super::wait_graph::Party;
+use super::words;
+use super::written::{Written, written};
+use crate::text;
+
+/// What a verb does to a session and to its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consequence {
+    /// What kind of effect it is.
+    pub effect: Effect,
+    /// The effect on data, in one harmless line: `rolls back its transaction, 3m12s old; it may have written`.
+    pub words: String,
+}
+
+/// The effect of a verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It is not possible: the signal is refused, or is without effect on this kind of process.
+    Refused,
+    /// It is without effect until the client of the session reads or sends.
+    NoneYet,
+    /// Nothing is rolled back: it is in no transaction.
+    Nothing,
+    /// Its transaction is rolled back.
+    RollsBack,
+    /// Its transaction has failed before: what is left of it is rolled back.
+    Failed,
+    /// Its transaction is committed here already, and stays so.
+    Committed,
+    /// Its database is left invalid.
+    InvalidDatabase,
+    /// An index is left invalid, or a partition half detached.
+    HalfDone,
+    /// It stops; what it has finished stays.
+    Stops,
+    /// It stops, and the server starts it again.
+    Restarts,
+}
+
+impl Effect {
+    /// Whether it leaves damage that must be repaired.
+    pub fn leaves_damage(self) -> bool {
+        matches!(self, Self::InvalidDatabase | Self::HalfDone)
+    }
+}
+
+/// What a statement is, as far as its end is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Statement {
+    DropDatabase,
+    /// `CREATE INDEX CONCURRENTLY` and its like, and what a cancel leaves.
+    Concurrent(&'static str),
+    /// VACUUM, which has transactions of its own for each table.
+    Vacuum,
+    BaseBackup,
+    CreateSlot,
+    Other,
+}
+
+impl SnapshotView<'_> {
+    /// What a verb does to a session.
+    pub fn consequence(self, verb: Verb, backend: &Backend) -> Consequence {
+        let of = |effect: Effect, words: String| Consequence { effect, words };
+        if let Some(why) = backend.backend_type.as_deref().and_then(of_the_server) {
+            return of(Effect::Refused, why.to_owned());
+        }
+        if verb == Verb::Cancel {
+            if let Err(why) = has_query(backend) {
+                return of(Effect::Refused, why.to_owned());
+            }
+            if let Some(why) = ignores_cancel(backend) {
+                return of(Effect::NoneYet, why.to_owned());
+            }
+        }
+        let statement = statement(backend);
+        if let Some(consequence) = of_kind(verb, backend, statement) {
+            return consequence;
+        }
+        if awaits_standby(backend) {
+            let words = "committed here already: that stays, but the standby has not confirmed it";
+            return of(Effect::Committed, words.to_owned());
+        }
+        // What waits for its first lock has begun nothing that would stay.
+        let has_begun = backend.wait_event_type.as_deref() != Some("Lock")
+            || backend.wait_event.as_deref() == Some("virtualxid");
+        match statement {
+            Statement::DropDatabase if has_begun => {
+                let words =
+                    "leaves the database invalid (datconnlimit = -2): only DROP DATABASE again removes it";
+                of(Effect::InvalidDatabase, words.to_owned())
+            }
+            Statement::Concurrent(left) if has_begun => of(Effect::HalfDone, left.to_owned()),
+            Statement::Vacuum if backend.state == Some(State::Active) => {
+                of(Effect::Stops, "VACUUM stops; what it has finished stays".to_owned())
+            }
+            _ => self.of_transaction(backend),
+        }
+    }
+
+    fn of_transaction(self, backend: &Backend) -> Consequence {
+        let Some(start) = backend.xact_start else {
+            let words = match backend.state {
+                None if self.hides(Some(backend)) => {
+                    "whether it is in a transaction is not shown to this role"
+                }
+                _ => "it is in no transaction: nothing is rolled back",
+            };
+            return Consequence { effect: Effect::Nothing, words: words.to_owned() };
+        };
+        let age = text::duration((self.snapshot.taken_at - start).as_seconds_f64().max(0.0));
+        if backend.state == Some(State::IdleInTransactionAborted) {
+            let words = format!(
+                "ends its transaction, {age} old, which has failed: nothing of it would be committed"
+            );
+            return Consequence { effect: Effect::Failed, words };
+        }
+        let wrote = match written(&self.graph, backend) {
+            Written::No => "it has written nothing",
+            Written::Maybe => "it may have written",
+            Written::ForLock => {
+                "it has a transaction ID for the lock that it waits for, and may have written"
+            }
+        };
+        Consequence {
+            effect: Effect::RollsBack,
+            words: format!("rolls back its transaction, {age} old; {wrote}"),
+        }
+    }
+
+    /// The shortcut that helps against a session that blocks others, or the reason why there is none. `keeps` says that what others
+    /// wait for is an advisory lock, which may belong to the session.
+    pub fn remedy(self, backend: &Backend, keeps: bool) -> Result<Verb, String> {
+        let kind = backend.backend_type.as_deref();
+        let cancel = || self.consequence(Verb::Cancel, backend);
+        if let Some(why) = kind.and_then(of_the_server) {
+            return Err(why.to_owned());
+        }
+        if kind == Some("autovacuum worker") && backend.prevents_wraparound() {
+            return Err("it prevents wraparound and starts again at once: cancel the statement behind it, or let it finish".to_owned());
+        }
+        if awaits_standby(backend) {
+            return Err(
+                "its transaction is committed and waits for a standby: repair the standby, or change \
+                        synchronous_standby_names"
+                    .to_owned(),
+            );
+        }
+        match cancel().effect {
+            Effect::InvalidDatabase => Err(
+                "ending DROP DATABASE now leaves the database invalid: find the process that does not answer"
+                    .to_owned(),
+            ),
+            Effect::Refused | Effect::NoneYet => Ok(Verb::Terminate),
+            _ if keeps => Ok(Verb::Terminate),
+            _ => Ok(Verb::Cancel),
+        }
+    }
+
+    /// Why the program of a session waits for itself: another session of it, with the same role, database and address, goes through a
+    /// list of transactions in which this one is.
+    pub fn waits_for_itself(self, party: Party) -> Option<String> {
+        let own = self.backend(party.pid())?;
+        let application = own.application.as_deref().filter(|name| !name.is_empty())?;
+        let is_same = |other: &Backend| {
+            let same = (other.usesysid, other.datid, &other.client) == (own.usesysid, own.datid, &own.client);
+            same && other.application.as_deref() == Some(application)
+                && matches!(statement(other), Statement::Concurrent(_))
+        };
+        let behind = self.view.graph.directly_behind(party);
+        behind.iter().filter_map(|waiter| self.backend(waiter.pid())).find(|other| is_same(other))?;
+        let held = self.snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.pid == Some(own.pid));
+        let mut names =
+            held.filter_map(|lock| words::lock_name(self.snapshot, &self.lock_names, &lock.tag, Some(own)));
+        let is_flyway = names.any(|name| name.name.starts_with("Flyway"));
+        let advice = if is_flyway {
+            "Flyway waits for its own lock: set flyway.postgresql.transactional.lock=false".to_owned()
+        } else {
+            format!("{} waits for another session of its own", text::one_line(application))
+        };
+        Some(advice)
+    }
+}
+
+/// Processes of the server itself. `pg_signal_backend` in `src/backend/storage/ipc/signalfuncs.c` does not even find most of
+/// them; the launchers it would signal, to no use.
+pub fn of_the_server(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "startup" => {
+            "the startup process replays the primary's log and cannot be ended; the cause is on the primary"
+        }
+        "walreceiver" => "receives the primary's log and cannot be ended from here",
+        "slotsync worker" => {
+            "keeps the slots of a standby in step with the primary's; the server starts it again"
+        }
+        "autovacuum launcher" | "logical replication launcher" => {
+            "is the server's own; the server starts it again at once"
+        }
+        "checkpointer" | "background writer" | "walwriter" | "archiver" | "logger" | "io worker"
+        | "walsummarizer" | "standalone backend" | "not initialized" => {
+            "is a process of the server itself, and no session: it cannot be ended"
+        }
+        _ => return None,
+    })
+}
+
+/// Cancelling a session without a query is answered with true, and does nothing.
+pub fn has_query(backend: &Backend) -> Result<(), &'static str> {
+    Err(match backend.state {
+        Some(State::Active) => return Ok(()),
+        Some(State::IdleInTransaction) => {
+            "idle in transaction: there is no query to cancel; K ends the session"
+        }
+        Some(State::IdleInTransactionAborted) => {
+            "idle in a transaction that has failed already: there is no query to cancel; K ends the session"
+        }
+        Some(State::Idle) => "idle: there is no query to cancel; K ends the session",
+        Some(State::FastpathFunctionCall) => {
+            "calls a function by the fast path, of which nothing is known; K ends the session"
+        }
+        Some(State::Starting) => "is just connecting: there is no query to cancel yet",
+        Some(State::Disabled) => {
+            "what it does is not known (track_activities is off there): K ends the session"
+        }
+        Some(State::Other) | None => "whether it runs a query is not known: K ends the session",
+    })
+}
+
+/// What does not answer to a cancel: while a statement sends to its client or reads from it, the server acts on nothing but the end of the
+/// session (`ProcessClientWriteInterrupt` and `ProcessClientReadInterrupt` in `src/backend/tcop/postgres.c`).
+fn ignores_cancel(backend: &Backend) -> Option<&'static str> {
+    if backend.backend_type.as_deref() != Some("client backend") {
+        return None;
+    }
+    match (backend.wait_event_type.as_deref()?, backend.wait_event.as_deref()?) {
+        ("Client", "ClientWrite") => Some(
+            "its client does not read what it is sent: a cancel has no effect until it does; K ends the session",
+        ),
+        ("Client", "ClientRead") => Some(
+            "its client does not send the rest of its data: a cancel has no effect until it does; K ends the session",
+        ),
+        _ => None,
+    }
+}
+
+/// Whoever waits for a standby has committed already (`SyncRepWaitForLSN` in `src/backend/replication/syncrep.c`).
+pub fn awaits_standby(backend: &Backend) -> bool {
+    backend.wait_event.as_deref() == Some("SyncRep")
+}
+
+/// What happens to a process that is no client's.
+fn of_kind(verb: Verb, backend: &Backend, statement: Statement) -> Option<Consequence> {
+    let (effect, words) = match backend.backend_type.as_deref()? {
+        "client backend" | "parallel worker" => return None,
+        "autovacuum worker" if backend.prevents_wraparound() => (
+            Effect::Restarts,
+            "it prevents wraparound and starts again at once; without it the server stops taking writes in the end".to_owned(),
+        ),
+        "autovacuum worker" => {
+            (Effect::Restarts, "autovacuum starts it again later; until then dead rows stay".to_owned())
+        }
+        "walsender" => match statement {
+            Statement::BaseBackup => (Effect::Stops, "the base backup is lost and must be started again".to_owned()),
+            Statement::CreateSlot => (Effect::Stops, "the replication slot is not created".to_owned()),
+            _ => (
+                Effect::Restarts,
+                "its standby or receiver connects again; commits that wait for it keep waiting".to_owned(),
+            ),
+        },
+        worker if worker.starts_with("logical replication") => (
+            Effect::Restarts,
+            "rolls back what it applies; the server starts it again and it applies the same once more".to_owned(),
+        ),
+        worker => {
+            let ends = if verb == Verb::Cancel { "its statement ends" } else { "it ends" };
+            let worker = text::one_line(worker);
+            (Effect::Stops, format!("{ends}: a background worker, {worker}; what registered it may not start it again"))
+        }
+    };
+    Some(Consequence { effect, words })
+}
+
+fn statement(backend: &Backend) -> Statement {
+    if backend.state != Some(State::Active) {
+        return Statement::Other;
+    }
+    let Some(query) = backend.query.as_ref() else { return Statement::Other };
+    let words = upper_words(query.unredacted());
+    let begins = |start: &str| {
+        start
+            .split(' ')
+            .zip(words.iter().map(String::as_str).chain(std::iter::repeat("")))
+            .all(|(one, other)| one == other)
+    };
+    let concurrently = words.iter().any(|word| word == "CONCURRENTLY");
+    let detaches = words.iter().any(|word| word == "DETACH");
+    if begins("DROP DATABASE") {
+        Statement::DropDatabase
+    } else if concurrently && (begins("CREATE INDEX") || begins("CREATE UNIQUE INDEX")) {
+        Statement::Concurrent("CREATE INDEX CONCURRENTLY leaves an invalid index: drop it")
+    } else if concurrently && begins("REINDEX") {
+        Statement::Concurrent("REINDEX CONCURRENTLY leaves an invalid index (…_ccnew or …_ccold): drop it")
+    } else if concurrently && begins("DROP INDEX") {
+        Statement::Concurrent("DROP INDEX CONCURRENTLY leaves an invalid index: drop it again")
+    } else if concurrently && detaches && begins("ALTER TABLE") {
+        Statement::Concurrent(
+            "the partition stays half detached: ALTER TABLE … DETACH PARTITION … FINALIZE ends that",
+        )
+    } else if begins("VACUUM") && !words.iter().any(|word| word == "FULL") {
+        Statement::Vacuum
+    } else if begins("BASE_BACKUP") {
+        Statement::BaseBackup
+    } else if begins("CREATE_REPLICATION_SLOT") {
+        Statement::CreateSlot
+    } else {
+        Statement::Other
+    }
+}
+
+/// The first words of a query, without its comments.
+fn upper_words(query: &str) -> Vec<String> {
+    const HEAD: usize = 2_000;
+    const WORDS: usize = 24;
+    let mut rest: &str =
+        query.char_indices().nth(HEAD).map_or(query, |(end, _)| query.get(..end).unwrap_or(query));
+    let mut plain = String::new();
+    while let Some(start) = rest.find(['-', '/']) {
+        let (before, comment) = rest.split_at(start);
+        plain.push_str(before);
+        let end = match comment.get(..2) {
+            Some("--") => comment.find('\n').unwrap_or(comment.len()),
+            Some("/*") => comment.find("*/").map_or(comment.len(), |end| end + 2),
+            _ => 1,
+        };
+        plain.push(' ');
+        rest = comment.get(end..).unwrap_or_default();
+    }
+    plain.push_str(rest);
+    let words =
+        plain.split(|c: char| c.is_whitespace() || "();,".contains(c)).filter(|word| !word.is_empty());
+    words.take(WORDS).map(str::to_ascii_uppercase).collect()
+}
