@@ -25,6 +25,7 @@ const OPTIONS_OF_OTHERS: &[&str] = &[
     "--locked",
     "--long",
     "--release",
+    "--reproducible",
     "--stat",
     "--test",
 ];
