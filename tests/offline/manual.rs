@@ -12,6 +12,9 @@ use super::manual_pages::{Page, blocks, code, pages, prose, root};
 
 /// Options in the manual that are those of other programs.
 const OPTIONS_OF_OTHERS: &[&str] = &[
+    "--allow-untrusted",
+    "--network",
+    "--rm",
     "--bench",
     "--example",
     "--features",
@@ -22,6 +25,7 @@ const OPTIONS_OF_OTHERS: &[&str] = &[
     "--locked",
     "--long",
     "--release",
+    "--reproducible",
     "--stat",
     "--test",
 ];
@@ -230,7 +234,7 @@ fn covers(patterns: &[String], file: &str) -> bool {
 fn every_check_is_on_its_page() {
     let pages = pages();
     let text = &page(&pages, "docs/check.md").text;
-    let rows = text.lines().filter(|line| line.starts_with("| `"));
+    let rows = text.lines().filter(|line| line.starts_with('`') && line.contains('|'));
     let named: BTreeSet<&str> = rows.flat_map(|row| code(row.split(" | ").next().unwrap())).collect();
     let missing: Vec<_> = names().filter(|name| !named.contains(name)).collect();
     assert!(missing.is_empty(), "not on docs/check.md: {missing:?}");
@@ -251,6 +255,31 @@ fn every_block_has_a_language() {
             );
         }
     }
+}
+
+/// A header with other cells than the line below it makes no table.
+#[test]
+fn every_table_has_a_header() {
+    let mut seen = 0;
+    for page in pages() {
+        let lines = prose(&page.text);
+        for pair in lines.windows(2) {
+            let (header, line) = (pair[0].1, pair[1].1);
+            if line.contains('|') && line.contains("--") && line.chars().all(|c| matches!(c, '|' | '-' | ':'))
+            {
+                seen += 1;
+                assert_eq!(cells(header), cells(line), "{}:{}: {header}", page.path, pair[0].0);
+            }
+        }
+    }
+    assert!(seen > 40, "{seen} tables");
+}
+
+/// How many cells a row has; a bar in code is none between cells.
+fn cells(row: &str) -> usize {
+    let parts = row.split('`').enumerate();
+    let outside: String = parts.map(|(index, part)| if index % 2 == 1 { "_" } else { part }).collect();
+    outside.trim().trim_start_matches('|').trim_end_matches('|').matches('|').count() + 1
 }
 
 #[test]

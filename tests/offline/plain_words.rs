@@ -62,8 +62,8 @@ fn paragraphs(page: &str) -> Vec<(usize, String)> {
     for (number, line) in prose(page) {
         let line = without_code(line);
         let entry = line.trim_start();
-        if let Some(row) = entry.strip_prefix('|') {
-            found.extend(row.split(" | ").map(|cell| (number, cell.trim_matches(['|', ' ']).to_owned())));
+        if entry.contains(" | ") {
+            found.extend(entry.split(" | ").map(|cell| (number, cell.trim_matches(['|', ' ']).to_owned())));
             open = false;
         } else if entry.is_empty() || entry.starts_with("![") {
             open = false;
@@ -135,7 +135,7 @@ fn a_word_is_found_in_a_sentence_and_not_in_a_name() {
 
 #[test]
 fn prose_cells_comments_and_output_are_texts_and_code_is_not() {
-    let page = "# A title\n\nfirst line\nsecond `look`\n\n- an entry\n- another [name](look.md)\n\n| a | `b` |\n\n```sh\nlocktop x # a comment\n```\n";
+    let page = "# A title\n\nfirst line\nsecond `look`\n\n- an entry\n- another [name](look.md)\n\na | `b`\n\n```sh\nlocktop x # a comment\n```\n";
     let texts: Vec<_> = paragraphs(page).into_iter().map(|(_, text)| text).collect();
     assert_eq!(texts, ["A title", "first line second _", "an entry", "another [name", "a", "_"]);
     assert_eq!(of_block(&blocks(page)[0]), [(12, "a comment".to_owned())]);

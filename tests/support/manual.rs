@@ -29,7 +29,7 @@ pub(crate) fn root() -> &'static Path {
 pub(crate) fn pages() -> Vec<Page> {
     let mut paths = Vec::new();
     markdown(root(), &mut paths);
-    for folder in ["docs", "docs/dev"] {
+    for folder in ["contrib", "docs", "docs/dev"] {
         markdown(&root().join(folder), &mut paths);
     }
     assert!(paths.len() > 15, "the manual was not found: {paths:?}");

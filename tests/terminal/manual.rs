@@ -41,6 +41,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo ", "builds the program; .ci/run does"),
     ("tests/run.sh", "is the run that this test is a part of"),
     (".ci/run", "has this test in it"),
+    ("packaging/", "builds packages; packaging/test.sh does"),
     ("sudo ", "changes the machine"),
     ("journalctl ", "needs a service"),
 ];
