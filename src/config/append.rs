@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use rustix::fs::{Mode, OFlags};
+
 use super::{Checks, Config};
 use crate::model::expected::ExpectedBlocker;
 
@@ -68,9 +70,11 @@ pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), Appe
 }
 
 fn read(path: &Path) -> Result<String, AppendError> {
-    let file = File::open(path)?;
+    // A pipe would otherwise keep us waiting for its other end.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?);
     if !file.metadata()?.is_file() {
-        return Err(AppendError::Unsafe("it is no file"));
+        return Err(AppendError::Unsafe("it is not a plain file"));
     }
     let mut text = String::new();
     file.take(LONGEST + 1).read_to_string(&mut text)?;

@@ -255,7 +255,7 @@ fn an_npm_that_fails_is_quoted() {
 /// Lets everybody in, since the server may run as another user.
 fn open_directory(path: &Path) {
     fs::create_dir(path).unwrap();
-    fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o1777)).unwrap();
     fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -327,4 +327,49 @@ async fn what_cannot_be_used_is_named() {
     let options = Options { version: Some(9), ..Options::default() };
     let error = EmbeddedServer::start(options).await.unwrap_err().to_string();
     assert!(error.contains('9') && error.contains("14 to 18"), "{error}");
+}
+
+/// A cache in a user's home, a directory of the search path, and one that is named: as root nothing of it is run, neither as root nor
+/// as the server's user.
+#[test]
+fn as_root_the_programs_of_a_user_are_not_run() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let room = tempfile::tempdir().unwrap();
+    fs::set_permissions(room.path(), Permissions::from_mode(0o755)).unwrap();
+    let (home, ran) = (room.path().join("home"), room.path().join("ran"));
+    let bin = home.join(".cache/locktop/postgres/17/bin");
+    fs::create_dir_all(&bin).unwrap();
+    fs::write(&ran, "").unwrap();
+    fs::set_permissions(&ran, Permissions::from_mode(0o666)).unwrap();
+    let script = format!("#!/bin/sh\necho $0 >> {}\necho 'postgres (PostgreSQL) 17.99'\n", ran.display());
+    for program in ["postgres", "initdb", "npm", "pg_config", "tar"] {
+        fs::write(bin.join(program), &script).unwrap();
+        fs::set_permissions(bin.join(program), Permissions::from_mode(0o755)).unwrap();
+    }
+    // One directory is enough: what is in it can be replaced.
+    std::os::unix::fs::chown(&home, Some(65_534), Some(65_534)).unwrap();
+    let (cache, versions) = (home.join(".cache"), home.join(".cache/locktop/postgres"));
+    for (name, value) in [
+        ("HOME", &home),
+        ("XDG_CACHE_HOME", &cache),
+        ("LOCKTOP_PG_BIN", &bin),
+        ("LOCKTOP_TEST_PG", &versions),
+        ("TMPDIR", &home),
+    ] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "embedded::available", "--ignored", "--nocapture"]).env("PATH", &bin);
+        for other in ["XDG_CACHE_HOME", "LOCKTOP_PG_BIN", "LOCKTOP_TEST_PG", "TMPDIR"] {
+            command.env_remove(other);
+        }
+        let output =
+            command.env("HOME", "/nonexistent").env(name, value).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(fs::read_to_string(&ran).unwrap(), "", "{name}: {said}");
+        if name == "LOCKTOP_PG_BIN" {
+            let why = format!("{} belongs to user 65534, and root runs nothing", home.display());
+            assert!(said.contains(&why), "{said}");
+        }
+    }
 }

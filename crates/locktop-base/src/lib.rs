@@ -3,6 +3,8 @@
 pub mod clock;
 #[cfg(feature = "encodings")]
 pub mod encoding;
+#[cfg(feature = "files")]
+pub mod file;
 mod lock_key;
 pub mod namespace;
 mod query_text;

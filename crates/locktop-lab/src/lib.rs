@@ -9,6 +9,7 @@
 pub mod contest;
 mod install;
 mod open_question;
+mod owned;
 pub mod postgres;
 mod process;
 #[cfg(feature = "redis")]

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use locktop_base::file::{FileError, Flaw};
+
 /// Why something cannot be recorded. Whoever gets this before an action does not act.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
@@ -10,14 +12,12 @@ pub enum AuditError {
     #[error("there is no directory for the record of actions: set XDG_STATE_HOME or HOME")]
     Nowhere,
     /// Others could change what is written, or it would be written somewhere else.
-    #[error("the record of actions is not written to {}, {why}: {remedy}", .path.display())]
+    #[error("the record of actions is not written to {}: {}; {}, or set XDG_STATE_HOME to a directory of your own", .path.display(), .flaw.text(), .flaw.remedy(.path))]
     Unsafe {
         /// The file or directory that is not written to.
         path: PathBuf,
-        /// What is wrong with it, to follow its path.
-        why: &'static str,
-        /// What helps, as a command or in words.
-        remedy: String,
+        /// What is wrong with it.
+        flaw: Flaw,
     },
     /// Another process has this file locked, and did not let go in time.
     #[error("the record of actions {} is locked by another process, which may be stopped", .0.display())]
@@ -37,6 +37,15 @@ impl AuditError {
     pub(super) fn of<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
         move |source| Self::System { path, source: source.into() }
+    }
+}
+
+impl From<FileError> for AuditError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Unsafe { path, flaw } => Self::Unsafe { path, flaw },
+            FileError::System { path, source } => Self::System { path, source },
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::OFlags;
+use locktop_base::file::How;
 
 use super::line::{FORMAT, Head, ResultLine, Who};
 use super::store::Store;
@@ -51,7 +51,7 @@ impl Presence {
     pub(super) fn begin(&self, store: &Store, id: String) -> Result<(), AuditError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.lock.is_none() {
-            let lock = store.try_lock(&self.file(), OFlags::CREATE)?;
+            let lock = store.try_lock(&self.file(), How::Write)?;
             state.lock = Some(lock.ok_or_else(|| AuditError::Busy(store.path(&self.file())))?);
             store.sync()?;
         }
@@ -86,7 +86,7 @@ pub(super) fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unf
     let turn = store.turn()?;
     let mut gone = Vec::new();
     for name in runs {
-        match store.try_lock(&name, OFlags::empty()) {
+        match store.try_lock(&name, How::Existing) {
             Ok(Some(lock)) => gone.push((name, lock)),
             Ok(None) => {}
             Err(AuditError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}

@@ -1,13 +1,13 @@
 //! The files: lines are added whole, by one process at a time, and are on the disk when that is said.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use locktop_base::file::{Folder, How};
+use rustix::fs::{AtFlags, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::AuditError;
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    directory: OwnedFd,
+    folder: Folder,
     limit: u64,
 }
 
@@ -43,46 +43,23 @@ pub(super) struct Turn<'a> {
 }
 
 impl Store {
-    /// Opens the directory, and makes it where there is none.
+    /// Opens the directory; it is created if it does not exist.
     pub(super) fn open(path: &Path, limit: u64) -> Result<Self, AuditError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(AuditError::of(path))?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(AuditError::of(path))?;
-        let file = File::from(directory);
-        is_ours(&file, path)?;
-        Ok(Self { path: path.to_owned(), directory: file.into(), limit })
+        Ok(Self { path: path.to_owned(), folder: Folder::open(path)?, limit })
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.folder.path(name)
     }
 
-    /// Opens a file of ours, and makes it where there is none. It is no link to elsewhere, and nobody else writes to it.
-    pub(super) fn file(&self, name: &str, flags: OFlags) -> Result<File, AuditError> {
-        let path = self.path(name);
-        // A pipe of that name would keep whoever opens it waiting.
-        let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        match openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => {
-                let file = File::from(file);
-                is_ours(&file, &path)?;
-                if !file.metadata().map_err(AuditError::of(&path))?.is_file() {
-                    let remedy = format!("remove {}", path.display());
-                    return Err(AuditError::Unsafe { path, why: "which is no plain file", remedy });
-                }
-                Ok(file)
-            }
-            Err(Errno::LOOP | Errno::MLINK) => {
-                let remedy = format!("remove {}, or set XDG_STATE_HOME", path.display());
-                Err(AuditError::Unsafe { path, why: "which is a symbolic link", remedy })
-            }
-            Err(error) => Err(AuditError::of(&path)(error)),
-        }
+    /// Opens a file of ours.
+    pub(super) fn file(&self, name: &str, how: How) -> Result<File, AuditError> {
+        Ok(self.folder.file(name, how)?)
     }
 
     /// Takes a lock that ends with the file, if nobody has it.
-    pub(super) fn try_lock(&self, name: &str, flags: OFlags) -> Result<Option<File>, AuditError> {
-        let file = self.file(name, flags)?;
+    pub(super) fn try_lock(&self, name: &str, how: How) -> Result<Option<File>, AuditError> {
+        let file = self.file(name, how)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -95,7 +72,7 @@ impl Store {
     pub(super) fn turn(&self) -> Result<Turn<'_>, AuditError> {
         let began = clock::monotonic();
         loop {
-            if let Some(lock) = self.try_lock(LOCK, OFlags::CREATE)? {
+            if let Some(lock) = self.try_lock(LOCK, How::Write)? {
                 return Ok(Turn { store: self, _lock: lock });
             }
             if began.elapsed() > TIMEOUT {
@@ -106,7 +83,7 @@ impl Store {
     }
 
     pub(super) fn remove(&self, name: &str) -> Result<(), AuditError> {
-        match unlinkat(&self.directory, name, AtFlags::empty()) {
+        match unlinkat(self.folder.directory(), name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(AuditError::of(&self.path(name))(error)),
         }
@@ -121,14 +98,14 @@ impl Store {
 
     /// What was made or renamed is so after a crash too.
     pub(super) fn sync(&self) -> Result<(), AuditError> {
-        rustix::fs::fsync(&self.directory).map_err(AuditError::of(&self.path))
+        rustix::fs::fsync(self.folder.directory()).map_err(AuditError::of(&self.path))
     }
 
     /// All that is kept, the oldest first, each file as bytes.
     pub(super) fn contents(&self) -> Result<Vec<Vec<u8>>, AuditError> {
         let mut contents = Vec::new();
         for name in (1..=KEPT).rev().map(older).chain([FILE.to_owned()]) {
-            let mut file = match self.file(&name, OFlags::empty()) {
+            let mut file = match self.file(&name, How::Existing) {
                 Ok(file) => file,
                 Err(AuditError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                     continue;
@@ -148,11 +125,11 @@ impl Turn<'_> {
     pub(super) fn add(&self, line: &str) -> Result<(), AuditError> {
         let path = self.store.path(FILE);
         let failed = AuditError::of::<std::io::Error>;
-        let mut file = self.store.file(FILE, OFlags::CREATE | OFlags::APPEND)?;
+        let mut file = self.store.file(FILE, How::Append)?;
         let mut length = file.metadata().map_err(failed(&path))?.len();
         if length > 0 && length + line.len() as u64 >= self.store.limit {
             self.rotate()?;
-            file = self.store.file(FILE, OFlags::CREATE | OFlags::APPEND)?;
+            file = self.store.file(FILE, How::Append)?;
             length = 0;
         }
         let mut text = String::with_capacity(line.len() + 2);
@@ -176,7 +153,7 @@ impl Turn<'_> {
         for number in (0..KEPT).rev() {
             let from = if number == 0 { FILE.to_owned() } else { older(number) };
             let to = older(number + 1);
-            let directory = &self.store.directory;
+            let directory = self.store.folder.directory();
             match renameat(directory, &from, directory, &to) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(AuditError::of(&self.store.path(&from))(error)),
@@ -194,18 +171,4 @@ fn ends_a_line(file: &File, length: u64) -> std::io::Result<bool> {
     let mut last = [0];
     file.read_exact_at(&mut last, length - 1)?;
     Ok(last == *b"\n")
-}
-
-/// Whether it belongs to us, and nobody else may write to it.
-fn is_ours(file: &File, path: &Path) -> Result<(), AuditError> {
-    let metadata = file.metadata().map_err(AuditError::of(path))?;
-    let shown = path.display();
-    let (why, remedy) = if metadata.uid() != rustix::process::geteuid().as_raw() {
-        ("which belongs to another user", "set XDG_STATE_HOME to a directory of your own".to_owned())
-    } else if metadata.mode() & 0o022 != 0 {
-        ("which others may write to", format!("chmod go-w {shown}"))
-    } else {
-        return Ok(());
-    };
-    Err(AuditError::Unsafe { path: path.to_owned(), why, remedy })
 }

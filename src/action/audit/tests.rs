@@ -187,16 +187,17 @@ async fn a_record_that_others_could_change_is_refused_with_a_remedy() {
     });
     let path = "~/locktop/audit.jsonl";
     let expected = format!(
-        "the record of actions is not written to {path}, which others may write to: chmod go-w {path}"
+        "the record of actions is not written to {path}: users other than its owner may write to it, or all users may read it; \
+         chmod 600 {path}, or set XDG_STATE_HOME to a directory of your own"
     );
     assert_eq!(text.await, expected);
     let text =
         refused(|directory| fs::set_permissions(directory, fs::Permissions::from_mode(0o777)).unwrap());
-    assert!(text.await.ends_with("which others may write to: chmod go-w ~/locktop"));
+    assert!(text.await.contains("~/locktop: other users may write to it; chmod go-w ~/locktop, or set"));
     let text = refused(|directory| symlink("/dev/null", directory.join(store::FILE)).unwrap());
-    assert!(text.await.contains("which is a symbolic link: remove ~/locktop/audit.jsonl"));
+    assert!(text.await.contains("it is a symbolic link; remove ~/locktop/audit.jsonl, or"));
     let text = refused(|directory| fs::create_dir(directory.join(store::FILE)).unwrap());
-    assert!(text.await.contains("~/locktop/audit.jsonl cannot be written"));
+    assert!(text.await.contains("~/locktop/audit.jsonl: it is not a plain file; "));
 }
 
 #[tokio::test]

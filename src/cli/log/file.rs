@@ -1,15 +1,10 @@
 //! The file of the log, and the thread that writes it.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::time::Duration;
-
-use rustix::fs::OFlags;
 
 /// Lines that may wait for the disk. More are not written, and counted.
 const QUEUE: usize = 1024;
@@ -42,28 +37,6 @@ impl std::fmt::Debug for Order {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Order")
     }
-}
-
-/// Opens a file to add to: a new one is for its owner alone, and no link is followed.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    // A pipe that nobody reads would not let us go on.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
-    let file = options.open(path).map_err(|error| match error.raw_os_error() {
-        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
-            io::Error::other("it is a link, which is not followed")
-        }
-        _ => error,
-    })?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::other("it belongs to somebody else"));
-    }
-    Ok(file)
 }
 
 impl Log {

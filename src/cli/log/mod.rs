@@ -12,6 +12,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use locktop_base::file::{How, open};
 use tracing::level_filters::LevelFilter;
 
 pub(super) use file::Log;
@@ -47,8 +48,8 @@ fn level(text: Option<&str>) -> Result<LevelFilter, String> {
 /// In one line: the level is none, or the file cannot be written.
 pub(super) fn start(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Log, String> {
     let level = level(env("LOCKTOP_LOG").as_deref())?;
-    let failed = |error: std::io::Error| format!("--log {}: {error}", path.display());
-    let (log, lines) = Log::start(file::open(path).map_err(failed)?).map_err(failed)?;
+    let file = open(path, How::Append).map_err(|error| format!("--log {error}"))?;
+    let (log, lines) = Log::start(file).map_err(|error| format!("--log {}: {error}", path.display()))?;
     let subscriber = line::Lines::new(level, lines);
     tracing::subscriber::set_global_default(subscriber).map_err(|_| "there is a log already".to_owned())?;
     tracing::info!("locktop {} begins, process {}", env!("CARGO_PKG_VERSION"), std::process::id());

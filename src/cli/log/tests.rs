@@ -1,7 +1,6 @@
 //! What a log is, and what is in none.
 
 use std::io::{self, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::{Arc, Condvar, Mutex};
 
 use super::redact::harmless;
@@ -34,30 +33,6 @@ fn no_literal_and_no_password_gets_through() {
         }
     }
     assert!(harmless(&"x".repeat(1 << 20)).len() < 1100);
-}
-
-#[test]
-fn a_new_file_is_for_its_owner_and_no_link_is_followed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("locktop.log");
-    file::open(&path).unwrap().write_all(b"one\n").unwrap();
-    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    file::open(&path).unwrap().write_all(b"two\n").unwrap();
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
-    let link = folder.path().join("link");
-    symlink(&path, &link).unwrap();
-    assert_eq!(file::open(&link).unwrap_err().to_string(), "it is a link, which is not followed");
-    assert!(file::open(folder.path()).is_err());
-    let pipe = folder.path().join("pipe");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &pipe,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .unwrap();
-    assert!(file::open(&pipe).is_err(), "nobody reads it, and nobody waits");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The file that the next dashboard begins with. Without it nothing is missing: what fails here is nobody's trouble.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::io::Read;
 use std::path::PathBuf;
+
+use locktop_base::file::{Folder, How};
 
 use crate::action::audit::directory;
 use crate::app::App;
@@ -12,25 +13,25 @@ use crate::app::screens::Screen;
 /// A longer file is none of ours.
 const LONGEST: u64 = 64 * 1024;
 
-fn path() -> Option<PathBuf> {
-    Some(directory(&|name| std::env::var(name).ok())?.join("layout.toml"))
+const FILE: &str = "layout.toml";
+
+fn place() -> Option<PathBuf> {
+    directory(&|name| std::env::var(name).ok())
 }
 
 /// Begins as the last one was left, but for the screen where one is named.
 pub(super) fn restore(app: &mut App, named: Option<Screen>) {
-    let text = path()
-        .filter(|path| fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST));
-    let Some(text) = text.and_then(|path| fs::read_to_string(path).ok()) else { return };
-    app.lay_out(Layout::parse(&text), named);
+    let Some(place) = place().filter(|place| place.is_dir()) else { return };
+    let Ok(file) = Folder::open(&place).and_then(|folder| folder.file(FILE, How::Existing)) else { return };
+    let mut text = String::new();
+    if file.take(LONGEST + 1).read_to_string(&mut text).is_ok_and(|length| length as u64 <= LONGEST) {
+        app.lay_out(Layout::parse(&text), named);
+    }
 }
 
 /// Writes it whole: another dashboard that ends at the same moment writes one of its own, and one of them stays.
 pub(super) fn keep(layout: &Layout) {
-    let Some(path) = path() else { return };
-    let Some(folder) = path.parent() else { return };
-    let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    let Ok(mut file) = tempfile::NamedTempFile::new_in(folder) else { return };
-    if std::io::Write::write_all(&mut file, layout.text().as_bytes()).is_ok() {
-        let _ = file.persist(path);
-    }
+    let Some(place) = place() else { return };
+    let Ok(folder) = Folder::open(&place) else { return };
+    let _ = folder.replace(FILE, layout.text().as_bytes());
 }

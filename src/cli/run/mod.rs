@@ -35,6 +35,7 @@ use crate::config::{self, Checks, Config, ConfigError};
 use crate::pg::poll::is_own;
 use crate::text;
 use crate::wire::check::Status;
+use locktop_base::file::FileError;
 use pg_connect::connect::{Connection, connect, pin};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
@@ -64,6 +65,12 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Io(_) | Self::Other(_) => 1,
         }
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self::Io(error.into())
     }
 }
 

@@ -222,9 +222,6 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     if places.is_empty() {
         return Err(Failure::Other("there is no look between these times".to_owned()));
     }
-    if wanted.output.exists() {
-        return Err(Failure::Other(format!("{}: is there already", wanted.output.display())));
-    }
     let redaction = wanted.redact.map(Redact::redaction).transpose()?;
     let mut about = recording.about().cloned().unwrap_or_default();
     if let Some(redaction) = redaction {
@@ -235,7 +232,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
         }
     }
     let options = Options {
-        place: Place::File(wanted.output.clone()),
+        place: Place::NewFile(wanted.output.clone()),
         sync: std::time::Duration::from_secs(1),
         rotation: Rotation::default(),
         about,

@@ -1,7 +1,8 @@
 //! `locktop report`: what happened in a recording, for people who were not there.
 
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+
+use locktop_base::file::{self, How};
 
 use super::super::recording::{Redact, ReportArgs, ReportFormat};
 use super::Failure;
@@ -15,9 +16,8 @@ use crate::model::zone::Zone;
 use crate::wire::report::{Style, html, json, markdown};
 
 pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
-    if let Some(path) = wanted.output.as_deref().filter(|path| path.exists()) {
-        return Err(Failure::Other(format!("{}: is there already", path.display())));
-    }
+    // Before all the work: what is created last is created only if it does not exist by then.
+    wanted.output.as_deref().map_or(Ok(()), file::is_free)?;
     let mut recording = open(&wanted.place, true)?;
     let zone = zone(wanted.zone);
     let places = places(&mut recording, wanted, zone)?;
@@ -47,8 +47,7 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
     match &wanted.output {
         None => io::stdout().lock().write_all(text.as_bytes())?,
         Some(path) => {
-            let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-            let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+            let written = file::open(path, How::Create)?.write_all(text.as_bytes());
             written.map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
         }
     }

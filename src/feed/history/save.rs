@@ -1,8 +1,5 @@
 //! What is in memory, as a recording.
 
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +19,7 @@ pub(super) fn start(mut store: Store, path: PathBuf, about: About, replies: Unbo
     let answer = replies.clone();
     let write = move || {
         let said = save(&mut store, &path, About { created: Some(clock::wall()), ..about })
-            .unwrap_or_else(|why| format!("{}: {why}", path.display()));
+            .unwrap_or_else(|why| why);
         // Who asked may be gone.
         let _ = replies.send(Reply::Saved(said));
     };
@@ -37,13 +34,15 @@ fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> 
     if count == 0 {
         return Err("there is no look yet".to_owned());
     }
-    // A file that was not there: no link is followed, and nothing is written into what somebody else has made.
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    drop(made.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => "is there already".to_owned(),
-        _ => error.to_string(),
-    })?);
-    let said = write(store, path, about, count);
+    let options = Options {
+        on_trouble: None,
+        place: Place::NewFile(path.to_owned()),
+        sync: Duration::from_secs(1),
+        rotation: Rotation::default(),
+        about,
+    };
+    let tape = Tape::open(options).map_err(|error| error.to_string())?;
+    let said = write(store, path, tape, count).map_err(|why| format!("{}: {why}", path.display()));
     if said.is_err() {
         // A part of it would be in the way of the next attempt.
         let _ = std::fs::remove_file(path);
@@ -51,15 +50,7 @@ fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> 
     said
 }
 
-fn write(store: &mut Store, path: &Path, about: About, count: usize) -> Result<String, String> {
-    let options = Options {
-        on_trouble: None,
-        place: Place::File(path.to_owned()),
-        sync: Duration::from_secs(1),
-        rotation: Rotation::default(),
-        about,
-    };
-    let mut tape = Tape::open(options).map_err(|error| error.to_string())?;
+fn write(store: &mut Store, path: &Path, mut tape: Tape, count: usize) -> Result<String, String> {
     for place in 0..count {
         // What cannot be read is missing.
         let Ok(mut kept) = store.read(place) else { continue };

@@ -266,7 +266,8 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
         save(),
         format!("70 looks are in {}: locktop replay and locktop report read it", path.display())
     );
-    assert_eq!(save(), format!("{}: is there already", path.display()), "nothing is written over");
+    let exists = format!("{}: file exists; remove it, or name another file", path.display());
+    assert_eq!(save(), exists, "nothing is written over");
     let bytes = std::fs::read(&path).unwrap();
     let mut recording = Recording::open(&path).unwrap();
     assert_eq!(recording.moments().len(), 70);

@@ -1,18 +1,16 @@
 //! Where records go: a file, a folder with a file for each stretch of time, or standard output.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use locktop_base::file::{FileError, Flaw, Folder, How, open};
 
 use super::Options;
 use crate::clock;
 use crate::feed::replay::last_whole;
 use crate::wire::record::container;
-
-/// Nobody else reads what is recorded.
-const MODE: u32 = 0o600;
 
 /// How the files of a folder end.
 const SUFFIX: &str = "ltr";
@@ -25,6 +23,8 @@ const LOCK: &str = ".lock";
 pub enum Place {
     /// A file; after what is there already, if that is a recording.
     File(PathBuf),
+    /// A file that must not exist yet.
+    NewFile(PathBuf),
     /// A folder, and how the names of its files begin.
     Folder(PathBuf, String),
     /// Standard output, for whoever reads it there.
@@ -84,13 +84,10 @@ impl Output {
         };
         match &options.place {
             Place::Output => {}
-            Place::Folder(folder, _) => {
-                std::fs::create_dir_all(folder)?;
-                closed.lock = Some(locked(&folder.join(LOCK), folder)?);
-            }
+            Place::Folder(folder, _) => closed.lock = Some(locked(&Folder::open(folder)?, folder)?),
             // What is there is gone on with, if it may be.
-            Place::File(path) if path.exists() => drop(Self::open(options)?),
-            Place::File(path) => {
+            Place::File(path) if path.symlink_metadata().is_ok() => drop(Self::open(options)?),
+            Place::File(path) | Place::NewFile(path) => {
                 let folder =
                     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 std::fs::read_dir(folder).map_err(|error| named(folder, &error))?;
@@ -125,7 +122,7 @@ impl Output {
     }
 
     fn with(options: &Options, lock: Option<File>) -> io::Result<Self> {
-        let (path, lock) = match &options.place {
+        let (path, file, lock) = match &options.place {
             Place::Output => {
                 return Ok(Self {
                     file: None,
@@ -139,25 +136,20 @@ impl Output {
                     lock: None,
                 });
             }
-            Place::File(path) => (path.clone(), None),
-            Place::Folder(folder, name) => {
-                std::fs::create_dir_all(folder)?;
+            Place::File(path) => (path.clone(), open(path, How::Write)?, None),
+            Place::NewFile(path) => (path.clone(), open(path, How::Create)?, None),
+            Place::Folder(path, name) => {
+                let folder = Folder::open(path)?;
                 let lock = match lock {
                     Some(lock) => lock,
-                    None => locked(&folder.join(LOCK), folder)?,
+                    None => locked(&folder, path)?,
                 };
-                remove_old(folder, &options.rotation)?;
-                let time = clock::wall().format("%Y%m%dT%H%M%SZ");
-                let file = |number: &str| folder.join(format!("{name}-{time}{number}.{SUFFIX}"));
-                // Several within one second.
-                let more = (2..).map(|number| file(&format!("-{number}")));
-                let path = std::iter::once(file("")).chain(more).find(|path| !path.exists());
-                (path.unwrap_or_else(|| file("")), Some(lock))
+                remove_old(path, &options.rotation)?;
+                let (name, file) = created(&folder, name)?;
+                (folder.path(&name), file, Some(lock))
             }
         };
-        let open =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(MODE).open(&path);
-        let mut file = open.map_err(|error| named(&path, &error))?;
+        let mut file = file;
         // Another would write between our records.
         file.try_lock().map_err(|_| in_use(&path))?;
         let length = whole(&file).map_err(|error| named(&path, &error))?;
@@ -246,10 +238,25 @@ fn in_use(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, text)
 }
 
-fn locked(path: &Path, folder: &Path) -> io::Result<File> {
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(MODE).open(path)?;
-    lock.try_lock().map_err(|_| in_use(folder))?;
+fn locked(folder: &Folder, path: &Path) -> io::Result<File> {
+    let lock = folder.file(LOCK, How::Write)?;
+    lock.try_lock().map_err(|_| in_use(path))?;
     Ok(lock)
+}
+
+/// A new file of a folder, named after a target and the time.
+fn created(folder: &Folder, name: &str) -> Result<(String, File), FileError> {
+    let time = clock::wall().format("%Y%m%dT%H%M%SZ");
+    // Several within one second.
+    let more = (2..1000).map(|number| format!("-{number}"));
+    for number in std::iter::once(String::new()).chain(more) {
+        let name = format!("{name}-{time}{number}.{SUFFIX}");
+        match folder.file(&name, How::Create) {
+            Err(FileError::Unsafe { flaw: Flaw::Exists, .. }) => {}
+            file => return Ok((name, file?)),
+        }
+    }
+    Err(FileError::Unsafe { path: folder.path(name), flaw: Flaw::Exists })
 }
 
 /// Where the last record of a file ends that is whole: what is behind it is torn.
@@ -285,7 +292,10 @@ pub(in crate::feed) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 fn remove_old(folder: &Path, rotation: &Rotation) -> io::Result<()> {
     let mut total = 0;
     for path in files(folder)?.into_iter().rev() {
-        let found = path.metadata()?;
+        let found = path.symlink_metadata()?;
+        if !found.is_file() {
+            continue;
+        }
         total += found.len();
         let age = (clock::wall() - chrono::DateTime::from(found.modified()?)).to_std().unwrap_or_default();
         let is_old = rotation.keep_age.is_some_and(|keep| age > keep);

@@ -71,9 +71,8 @@ async fn without_a_record_nothing_is_done() {
     let left = recover(&stage, home.path()).await;
     assert_eq!(left.status, Some(1), "{left:?}");
     let path = home.path().display();
-    let said =
-        format!("{path}/locktop, which others may write to: chmod go-w {path}/locktop; nothing was changed");
-    assert!(left.err.contains(&said), "{left:?}");
+    let said = format!("{path}/locktop: other users may write to it; chmod go-w {path}/locktop, or set");
+    assert!(left.err.contains(&said) && left.err.contains("; nothing was changed"), "{left:?}");
     assert_eq!(stage.audit().await, "");
     // A file that cannot be written shows only when it is.
     fs::set_permissions(home.path().join("locktop"), fs::Permissions::from_mode(0o700)).unwrap();

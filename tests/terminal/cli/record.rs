@@ -202,7 +202,7 @@ async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
             .all(|(was, is)| was["taken_at"] == is["taken_at"] && was["backends"] == is["backends"])
     );
     let left = run(locktop(&["cut", &whole, "-o", &part]));
-    assert!(left.status == Some(1) && left.err.contains("is there already"), "{left:?}");
+    assert!(left.status == Some(1) && left.err.contains(": file exists; "), "{left:?}");
     let other = at("other.txt");
     std::fs::write(&other, "no recording").unwrap();
     let left = run(locktop(&["replay", &other, "--export", "jsonl"]));
@@ -229,7 +229,7 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"), "{page}");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let left = run(locktop(&["report", recording, "-o", place]));
-    assert!(left.status == Some(1) && left.err.contains("is there already"), "{left:?}");
+    assert!(left.status == Some(1) && left.err.contains(": file exists; "), "{left:?}");
     let left = run(locktop(&["report", recording, "--format", "json", "--from", "-20s"]));
     let document: Value = serde_json::from_str(&left.out).unwrap();
     assert!(document["looks"].as_u64().unwrap() <= 21 && document["blame"]["seconds"].is_number());

@@ -64,7 +64,7 @@ async fn a_log_that_cannot_be_written_is_said_before_anything_is_asked() {
     let link = link.to_str().unwrap();
     let left = run_beside(locktop(&["snapshot", "--log", link, "host=/nonexistent"])).await;
     assert_eq!(left.status, Some(2), "{}", left.err);
-    assert!(left.err.contains("it is a link, which is not followed"), "{}", left.err);
+    assert!(left.err.contains("link: it is a symbolic link; remove "), "{}", left.err);
     let left = run_beside(locktop(&["check", "--log", link, "host=/nonexistent"])).await;
     assert_eq!(left.status, Some(3), "{}", left.err);
     let left = run_beside(locktop(&["--log", "x", "worker", "--id", "w", "host=/nonexistent"])).await;

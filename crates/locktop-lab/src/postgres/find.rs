@@ -11,6 +11,7 @@ use super::cache::Cache;
 use super::error::EmbeddedError;
 use super::{Options, fetch};
 use crate::install;
+use crate::owned::{is_owned, owned};
 
 /// The major versions that locktop works with.
 pub const SUPPORTED: RangeInclusive<u32> = 14..=18;
@@ -86,10 +87,11 @@ impl Binaries {
     }
 }
 
-/// A program on the search path.
+/// A program on the search path, which as root nobody else can change.
 pub(super) fn on_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
+    let mut files = env::split_paths(&path).map(|directory| directory.join(program));
+    files.find(|file| file.is_file() && is_owned(file))
 }
 
 /// Where PostgreSQL gets installed, in the order of preference; most do not exist.
@@ -138,11 +140,18 @@ fn newest_first(root: impl AsRef<Path>, prefix: &str, below: &str) -> Vec<PathBu
 
 /// What is in a directory, or why it does not do.
 fn examine(bin: &Path, account: Account) -> Result<Binaries, String> {
+    let bin = &owned(bin)?;
     let server = bin.join("postgres");
     for program in [&server, &bin.join("initdb")] {
         if !program.is_file() {
             return Err(format!("there is no {}", program.display()));
         }
+    }
+    // What the server loads lies beside its programs.
+    let beside = bin.parent().into_iter().flat_map(|parent| ["lib", "share"].map(|name| parent.join(name)));
+    let beside = beside.filter(|path| path.exists());
+    for path in [server.clone(), bin.join("initdb")].into_iter().chain(beside) {
+        owned(&path)?;
     }
     if !account.can_reach(&server) {
         return Err("the user that runs the server (not root) cannot enter it".to_owned());
@@ -164,8 +173,7 @@ fn examine(bin: &Path, account: Account) -> Result<Binaries, String> {
             SUPPORTED.end()
         ));
     }
-    let bin = bin.canonicalize().map_err(|error| error.to_string())?;
-    Ok(Binaries { bin, major, version })
+    Ok(Binaries { bin: bin.clone(), major, version })
 }
 
 /// 15 of `postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)`, 19 of `postgres (PostgreSQL) 19beta1`.

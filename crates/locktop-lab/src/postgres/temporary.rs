@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::account::Account;
+use crate::owned::is_private;
 use crate::process::is_plain;
 
 /// Memory that looks like a directory. A data directory is a thousand small files, and here they are copied in a tenth of
@@ -33,5 +34,6 @@ fn is_usable(path: &Path, account: Account) -> bool {
         Account::Own => rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok(),
         Account::Other { uid, .. } => meta.mode() & 0o002 != 0 || meta.uid() == uid,
     };
-    account.can_reach(path) && fs::metadata(path).is_ok_and(writable)
+    // As root, a user's directory is none: that user could put another one in place of the server's.
+    account.can_reach(path) && fs::metadata(path).is_ok_and(writable) && is_private(path)
 }

@@ -19,6 +19,14 @@ pub enum RedisServerError {
     /// The program that was named is none.
     #[error("LOCKTOP_REDIS_SERVER names {0}, and there is no such file")]
     NoFile(PathBuf),
+    /// As root: the program that was named could be changed by another user.
+    #[error("LOCKTOP_REDIS_SERVER names {path}: {reason}")]
+    NotOwned {
+        /// The program that was named.
+        path: PathBuf,
+        /// Who could change it.
+        reason: String,
+    },
     /// It does not run, or does not end.
     #[error(transparent)]
     Launch(#[from] LaunchError),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::error::RedisServerError;
 use crate::install;
+use crate::owned::{is_owned, owned};
 
 /// Redis, and its fork that speaks the same protocol.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
@@ -17,7 +18,10 @@ const DIRECTORIES: [&str; 5] =
 pub fn find() -> Result<PathBuf, RedisServerError> {
     if let Some(named) = env::var_os("LOCKTOP_REDIS_SERVER").filter(|path| !path.is_empty()) {
         let named = PathBuf::from(named);
-        return if named.is_file() { Ok(named) } else { Err(RedisServerError::NoFile(named)) };
+        if !named.is_file() {
+            return Err(RedisServerError::NoFile(named));
+        }
+        return owned(&named).map_err(|reason| RedisServerError::NotOwned { path: named, reason });
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let directories = || env::split_paths(&path).chain(DIRECTORIES.iter().map(PathBuf::from));
@@ -27,7 +31,7 @@ pub fn find() -> Result<PathBuf, RedisServerError> {
 /// The first of the programs that is in any of the directories.
 fn search<I: Iterator<Item = PathBuf>>(directories: impl Fn() -> I) -> Option<PathBuf> {
     PROGRAMS.iter().find_map(|program| {
-        directories().map(|directory| directory.join(program)).find(|file| file.is_file())
+        directories().map(|directory| directory.join(program)).find(|file| file.is_file() && is_owned(file))
     })
 }
 

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::error::RedisServerError;
 use super::find::find;
+use crate::owned::is_private;
 use crate::process::{SHELL, Server, is_plain};
 
 /// The name of its socket.
@@ -111,6 +112,8 @@ fn answers(server: &Server) -> bool {
 
 /// `TMPDIR` if it can be used, else `/tmp`.
 fn temporary() -> PathBuf {
-    let named = std::env::var_os("TMPDIR").map(PathBuf::from).filter(|path| is_plain(path) && path.is_dir());
+    let named = std::env::var_os("TMPDIR")
+        .map(PathBuf::from)
+        .filter(|path| is_plain(path) && path.is_dir() && is_private(path));
     named.unwrap_or_else(|| PathBuf::from("/tmp"))
 }

@@ -1,0 +1,375 @@
+//! Opening the files that are written: never through a link, never into what another user made or can read.
+//!
+//! What is checked is the file that was opened, not its name: that one may be another file a moment later.
+
+use std::fmt;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+/// Of files that are about to get another's place.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// It must not exist yet.
+    Create,
+    /// To write at any place; it is created if it does not exist.
+    Write,
+    /// To write at its end; it is created if it does not exist.
+    Append,
+    /// It must exist.
+    Existing,
+}
+
+impl How {
+    fn flags(self) -> OFlags {
+        // O_NONBLOCK: opening a pipe would otherwise wait for its other end. It changes nothing for a plain file.
+        let all = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        all | match self {
+            Self::Create => OFlags::CREATE | OFlags::EXCL,
+            Self::Write => OFlags::CREATE,
+            Self::Append => OFlags::CREATE | OFlags::APPEND,
+            Self::Existing => OFlags::empty(),
+        }
+    }
+}
+
+/// What is wrong with a file or directory that is not written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// It was to be created, and exists.
+    Exists,
+    /// A symbolic link, also one to a file of the user's own.
+    Link,
+    /// A directory, pipe, socket or device.
+    NotPlain,
+    /// Its owner is another user.
+    Owner,
+    /// It has more than one hard link.
+    Names,
+    /// Its group may write to it, or others may read or write it.
+    Mode,
+    /// A directory in which its group or others may replace files.
+    Shared,
+}
+
+impl Flaw {
+    /// The fact, to follow the path.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Exists => "file exists",
+            Self::Link => "it is a symbolic link",
+            Self::NotPlain => "it is not a plain file",
+            Self::Owner => "it belongs to another user",
+            Self::Names => "it has another name (a hard link)",
+            Self::Mode => "users other than its owner may write to it, or all users may read it",
+            Self::Shared => "other users may write to it",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(self, path: &Path) -> String {
+        match self {
+            Self::Exists => "remove it, or name another file".to_owned(),
+            Self::Link | Self::Names => format!("remove {}, or name another file", path.display()),
+            Self::NotPlain => "name a plain file".to_owned(),
+            Self::Owner => "name a file or directory of your own".to_owned(),
+            Self::Mode => format!("chmod 600 {}", path.display()),
+            Self::Shared => format!("chmod go-w {}", path.display()),
+        }
+    }
+}
+
+/// Why a file is not opened.
+#[derive(Debug)]
+pub enum FileError {
+    /// It would not be the user's alone.
+    Unsafe {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        flaw: Flaw,
+    },
+    /// The system refuses.
+    System {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl FileError {
+    fn of<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
+        let path = path.to_owned();
+        move |source| Self::System { path, source: source.into() }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsafe { path, flaw } => {
+                write!(f, "{}: {}; {}", path.display(), flaw.text(), flaw.remedy(path))
+            }
+            Self::System { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl From<FileError> for io::Error {
+    fn from(error: FileError) -> Self {
+        let kind = match &error {
+            FileError::Unsafe { flaw: Flaw::Exists, .. } => io::ErrorKind::AlreadyExists,
+            FileError::Unsafe { .. } => io::ErrorKind::PermissionDenied,
+            FileError::System { source, .. } => source.kind(),
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+/// Opens a file that is written to. A new one is its owner's alone (0600).
+///
+/// # Errors
+/// When it is a link or no plain file, belongs to another user, has another name, may be written by others or read by all; or the
+/// system refuses.
+pub fn open(path: &Path, how: How) -> Result<File, FileError> {
+    at(CWD, path, path, how)
+}
+
+fn at(directory: impl AsFd, name: &Path, path: &Path, how: How) -> Result<File, FileError> {
+    let flawed = |flaw| FileError::Unsafe { path: path.to_owned(), flaw };
+    let file = match openat(directory, name, how.flags(), Mode::RUSR | Mode::WUSR) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP | Errno::MLINK) => return Err(flawed(Flaw::Link)),
+        Err(Errno::EXIST) => return Err(flawed(Flaw::Exists)),
+        // A directory, a socket, a device without a driver.
+        Err(Errno::ISDIR | Errno::NXIO | Errno::NODEV) => return Err(flawed(Flaw::NotPlain)),
+        Err(error) => return Err(FileError::of(path)(error)),
+    };
+    let found = file.metadata().map_err(FileError::of(path))?;
+    let flaw = if !found.is_file() {
+        Flaw::NotPlain
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        Flaw::Owner
+    } else if found.nlink() != 1 {
+        Flaw::Names
+    } else if found.mode() & 0o027 != 0 {
+        Flaw::Mode
+    } else {
+        return Ok(file);
+    };
+    Err(flawed(flaw))
+}
+
+/// Whether a file of this name can be created: nothing has it, not even a link that leads nowhere.
+///
+/// # Errors
+/// When something has.
+pub fn is_free(path: &Path) -> Result<(), FileError> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(FileError::Unsafe { path: path.to_owned(), flaw: Flaw::Exists }),
+        Err(_) => Ok(()),
+    }
+}
+
+/// A directory in which no other user can put a file in place of one of ours.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Folder {
+    /// Opens it; it is created for its owner alone (0700) if it does not exist.
+    ///
+    /// # Errors
+    /// When it belongs to another user than this one and root, or others may write to it (a sticky directory such as `/tmp` is
+    /// accepted), or it is another user's link; or the system refuses.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(FileError::of(path))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, path, flags, Mode::empty()).map_err(FileError::of(path))?;
+        let file = File::from(directory);
+        let found = file.metadata().map_err(FileError::of(path))?;
+        let named = path.symlink_metadata().map_err(FileError::of(path))?;
+        let own = rustix::process::geteuid().as_raw();
+        let flaw = if named.is_symlink() && named.uid() != own && named.uid() != 0 {
+            Flaw::Link
+        } else if found.uid() != own && found.uid() != 0 {
+            Flaw::Owner
+        } else if found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0 {
+            Flaw::Shared
+        } else {
+            return Ok(Self { path: path.to_owned(), directory: file.into() });
+        };
+        Err(FileError::Unsafe { path: path.to_owned(), flaw })
+    }
+
+    /// Opens a file in it, as [`open`] does.
+    ///
+    /// # Errors
+    /// As for [`open`].
+    pub fn file(&self, name: &str, how: How) -> Result<File, FileError> {
+        at(&self.directory, Path::new(name), &self.path(name), how)
+    }
+
+    /// Writes a file whole, in place of one of this name: a reader finds either of them.
+    ///
+    /// # Errors
+    /// When the system refuses. Nothing is left of it then.
+    pub fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let new = format!(".{name}-{}-{:x}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut file = self.file(&new, How::Create)?;
+        let written = file.write_all(content);
+        let renamed = written.and_then(|()| Ok(renameat(&self.directory, &new, &self.directory, name)?));
+        if renamed.is_err() {
+            let _ = unlinkat(&self.directory, &new, AtFlags::empty());
+        }
+        renamed
+    }
+
+    /// The path of a file in it.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The open directory.
+    #[must_use]
+    pub fn directory(&self) -> &OwnedFd {
+        &self.directory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    const ALL: [How; 4] = [How::Create, How::Write, How::Append, How::Existing];
+
+    fn flaw(path: &Path, how: How) -> Flaw {
+        match open(path, how) {
+            Err(FileError::Unsafe { path: named, flaw }) => {
+                assert_eq!(named, path);
+                flaw
+            }
+            other => panic!("{how:?}: {other:?}"),
+        }
+    }
+
+    fn with_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_new_file_is_its_owners_alone_and_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for how in [How::Create, How::Write, How::Append] {
+            let path = folder.path().join(format!("{how:?}"));
+            open(&path, how).unwrap().write_all(b"a").unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+            assert_eq!(flaw(&path, How::Create), Flaw::Exists);
+            open(&path, How::Append).unwrap().write_all(b"b").unwrap();
+            let mut text = String::new();
+            open(&path, How::Existing).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, "ab");
+        }
+        let none = open(&folder.path().join("none"), How::Existing).unwrap_err();
+        assert_eq!(io::Error::from(none).kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_another_user_may_have_put_there_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("target"), "mine").unwrap();
+        with_mode(&path("target"), 0o600);
+        symlink(path("target"), path("link")).unwrap();
+        symlink(path("none"), path("dangling")).unwrap();
+        fs::write(path("one"), "").unwrap();
+        with_mode(&path("one"), 0o600);
+        fs::hard_link(path("one"), path("other")).unwrap();
+        rustix::fs::mknodat(CWD, path("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        for how in ALL {
+            let found = |flaw| if how == How::Create { Flaw::Exists } else { flaw };
+            for (name, wrong) in [
+                ("link", Flaw::Link),
+                ("other", Flaw::Names),
+                ("pipe", Flaw::NotPlain),
+                ("socket", Flaw::NotPlain),
+                ("folder", Flaw::NotPlain),
+            ] {
+                assert_eq!(flaw(&path(name), how), found(wrong), "{name} {how:?}");
+            }
+            assert_eq!(flaw(&path("dangling"), how), found(Flaw::Link));
+            assert_eq!(flaw(Path::new("/dev/null"), how), found(Flaw::NotPlain));
+        }
+        assert!(!path("none").exists(), "nothing is created through a link");
+        for (mode, is_open) in [(0o600, true), (0o640, true), (0o644, false), (0o660, false), (0o602, false)]
+        {
+            with_mode(&path("target"), mode);
+            assert_eq!(open(&path("target"), How::Append).is_ok(), is_open, "{mode:o}");
+        }
+        let text = open(&path("target"), How::Append).unwrap_err().to_string();
+        assert!(text.contains("target: users other than") && text.contains("; chmod 600 "), "{text}");
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_not_opened() {
+        // Only root can make one here; for others root's files are such.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("theirs");
+        if rustix::process::geteuid().is_root() {
+            fs::write(&path, "").unwrap();
+            with_mode(&path, 0o600);
+            std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+            assert_eq!(flaw(&path, How::Append), Flaw::Owner);
+            std::os::unix::fs::chown(folder.path(), Some(65_534), None).unwrap();
+            assert!(matches!(Folder::open(folder.path()), Err(FileError::Unsafe { flaw: Flaw::Owner, .. })));
+        } else {
+            assert!(open(Path::new("/etc/passwd"), How::Append).is_err());
+        }
+    }
+
+    #[test]
+    fn a_folder_is_one_in_which_no_other_user_replaces_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b");
+        let made = Folder::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        symlink("/etc/passwd", path.join(".lock")).unwrap();
+        let refused = made.file(".lock", How::Write);
+        assert!(matches!(refused, Err(FileError::Unsafe { flaw: Flaw::Link, .. })), "{refused:?}");
+        made.replace("x", b"one").unwrap();
+        made.replace("x", b"two").unwrap();
+        assert_eq!(fs::read(path.join("x")).unwrap(), b"two");
+        assert!(made.replace(".lock/x", b"").is_err());
+        let names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+        for (mode, is_open) in [(0o755, true), (0o1777, true), (0o777, false), (0o770, false)] {
+            with_mode(&path, mode);
+            assert_eq!(Folder::open(&path).is_ok(), is_open, "{mode:o}");
+        }
+        assert!(Folder::open(Path::new("/dev/null")).is_err());
+    }
+}

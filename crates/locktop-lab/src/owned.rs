@@ -1,0 +1,97 @@
+//! As root, no program or file is used that a user other than root could replace: a user's directory may be root's `HOME`, or on
+//! root's search path.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The path without links, if nobody but root can change what is there, or this process is not root's. The error is a reason that
+/// names the place, to follow the path that was asked for.
+pub(crate) fn owned(path: &Path) -> Result<PathBuf, String> {
+    owned_by(path, rustix::process::geteuid().is_root())
+}
+
+/// The same of a program under the name that it has, which may be a link.
+pub(crate) fn is_owned(path: &Path) -> bool {
+    owned(path).is_ok() && path.parent().is_none_or(|parent| owned(parent).is_ok())
+}
+
+/// Whether a directory made there stays what it is: as [`owned`], or a sticky directory such as `/tmp`.
+pub(crate) fn is_private(directory: &Path) -> bool {
+    // Of a file in it, only the directories above count.
+    let is_root = rustix::process::geteuid().is_root();
+    fs::metadata(directory).is_ok_and(|found| {
+        !is_root || found.mode() & 0o1000 != 0 && found.uid() == 0 && directory.parent().is_none_or(is_owned)
+    }) || is_owned(directory)
+}
+
+fn owned_by(path: &Path, is_root: bool) -> Result<PathBuf, String> {
+    let unseen = |at: &Path, error: io::Error| format!("{}: {error}", at.display());
+    let path = path.canonicalize().map_err(|error| unseen(path, error))?;
+    if !is_root {
+        return Ok(path);
+    }
+    for at in path.ancestors() {
+        let found = fs::metadata(at).map_err(|error| unseen(at, error))?;
+        // In a sticky directory others cannot replace what is root's.
+        let is_shared =
+            found.mode() & 0o022 != 0 && !(found.is_dir() && found.mode() & 0o1000 != 0 && at != path);
+        if found.uid() != 0 {
+            let uid = found.uid();
+            return Err(format!(
+                "{} belongs to user {uid}, and root runs nothing that others can change",
+                at.display()
+            ));
+        } else if is_shared {
+            return Err(format!(
+                "others may write to {}, and root runs nothing that others can change",
+                at.display()
+            ));
+        }
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn as_root_nothing_is_used_that_others_can_change() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let room = tempfile::tempdir().unwrap();
+        let (home, bin) = (room.path().join("home"), room.path().join("home/bin"));
+        let program = bin.join("postgres");
+        fs::create_dir_all(&bin).unwrap();
+        fs::write(&program, "").unwrap();
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        mode(room.path(), 0o755);
+        assert_eq!(owned_by(&program, true), Ok(program.canonicalize().unwrap()), "/tmp is sticky");
+        for changed in [&home, &bin, &program] {
+            chown(changed, Some(65_534), None).unwrap();
+            let why = owned_by(&program, true).unwrap_err();
+            assert!(why.contains(&format!("{} belongs to user 65534", changed.display())), "{why}");
+            assert!(owned_by(&program, false).is_ok());
+            chown(changed, Some(0), None).unwrap();
+            for (bits, is_usable) in [(0o777, false), (0o775, false), (0o755, true)] {
+                mode(changed, bits);
+                assert_eq!(owned_by(&program, true).is_ok(), is_usable, "{changed:?} {bits:o}");
+            }
+        }
+        // Others may put something into the last directory, and a name there may be theirs.
+        mode(&bin, 0o1777);
+        assert!(owned_by(&bin, true).is_err() && owned_by(&program, true).is_ok());
+        let link = room.path().join("link");
+        symlink(&program, &link).unwrap();
+        assert_eq!(owned_by(&link, true), Ok(program.canonicalize().unwrap()), "without the link");
+        assert!(is_owned(&link));
+        mode(room.path(), 0o777);
+        assert!(!is_owned(&link), "the link could be another one later");
+        assert!(owned_by(&room.path().join("none"), true).is_err());
+    }
+}
