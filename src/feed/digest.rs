@@ -297,8 +297,8 @@ impl Digest {
 /// What the wait graph is made from.
 fn input(snapshot: &Snapshot) -> Input<'_> {
     Input {
-        locks: &snapshot.locks.last_rows(),
-        backends: &snapshot.backends.last_rows(),
+        locks: snapshot.locks.last_rows(),
+        backends: snapshot.backends.last_rows(),
         answers: &snapshot.answers,
         is_partial: snapshot.locks_omitted > 0,
         own_pid: snapshot.server().map(|server| server.own_pid),

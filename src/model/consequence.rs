@@ -175,7 +175,8 @@ impl SnapshotView<'_> {
         };
         let behind = self.view.graph.directly_behind(party);
         behind.iter().filter_map(|waiter| self.backend(waiter.pid())).find(|other| is_same(other))?;
-        let held = self.snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.pid == Some(own.pid));
+        let held =
+            self.snapshot.locks.last_rows().iter().filter(|lock| lock.granted && lock.pid == Some(own.pid));
         let mut names =
             held.filter_map(|lock| words::lock_name(self.snapshot, &self.lock_names, &lock.tag, Some(own)));
         let is_flyway = names.any(|name| name.name.starts_with("Flyway"));

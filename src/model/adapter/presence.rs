@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use super::InstallationRows;
-use crate::model::Text;
 use crate::model::backend::{Backend, State};
+use crate::model::observed::Observed;
 use crate::model::snapshot::{Pooling, Section, Server};
+use crate::model::{QueryText, Text};
 
 /// `[presence]`: by what the sessions of its workers are known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,7 +26,8 @@ impl Presence {
     /// How many sessions of our database are a worker's; None where none is seen and that proves nothing: not all sessions could be
     /// seen, a statement was left out or not tracked, locktop itself is behind a pooler (so workers may be), or the server is a standby.
     pub fn sessions(&self, backends: &Section<Backend>, server: &Server) -> Option<u64> {
-        if backends.error.is_some() || (self.queries.is_empty() && self.applications.is_empty()) {
+        let Observed::Read(rows) = backends.observed() else { return None };
+        if self.queries.is_empty() && self.applications.is_empty() {
             return None;
         }
         let is_other = |backend: &&Backend| {
@@ -33,7 +35,7 @@ impl Presence {
                 && backend.pid != server.own_pid
                 && backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend")
         };
-        let all = || backends.rows.iter().filter(is_other);
+        let all = || rows.iter().filter(is_other);
         let found = all().filter(|backend| self.is_worker(backend)).count() as u64;
         let is_clear = server.pooling == Pooling::None && !server.in_recovery;
         let knows_queries =
@@ -49,7 +51,10 @@ impl Presence {
                 None => name == word,
             })
         };
-        let listens = |query: &Text| self.queries.iter().any(|word| query.trim_start().starts_with(&**word));
+        let listens = |query: &QueryText| {
+            let query = query.unredacted().trim_start();
+            self.queries.iter().any(|word| query.starts_with(&**word))
+        };
         backend.query.as_ref().is_some_and(listens) || backend.application.as_ref().is_some_and(is_named)
     }
 }

@@ -60,7 +60,7 @@ pub struct Meeting {
 /// What the locks of a statement by way of one name would meet.
 pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meeting {
     let snapshot = view.snapshot.as_deref();
-    let rows = snapshot.map_or(&[][..], |snapshot| &snapshot.locks.rows);
+    let rows = snapshot.map_or(&[][..], |snapshot| snapshot.locks.last_rows());
     let server = snapshot.and_then(Snapshot::server);
     let (datid, own) = server.map_or((0, 0), |server| (server.datid, server.own_pid));
     let mut wanted: FxHashMap<Key, (LockModes, bool)> = FxHashMap::default();
@@ -97,7 +97,8 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
     }
     let is_about = wants.iter().any(|want| want.is_subject);
     if let Some(snapshot) = snapshot.filter(|_| is_about && statement.waits_for_snapshots()) {
-        for backend in snapshot.backends.rows.iter().filter(|one| one.datid == Some(datid) && one.pid != own)
+        for backend in
+            snapshot.backends.last_rows().iter().filter(|one| one.datid == Some(datid) && one.pid != own)
         {
             match (has_snapshot(backend), is_hidden(backend)) {
                 (true, _) => put(
@@ -148,8 +149,11 @@ fn how(lock: &Lock, wanted: LockModes, waits_for: Option<LockMode>) -> Option<Ho
 fn has_snapshot(backend: &Backend) -> bool {
     let is_vacuum = backend.backend_type.as_deref() == Some("autovacuum worker");
     let is_build = || {
-        let name =
-            backend.query.as_deref().and_then(|query| first(query, 4096)).map(|statement| statement.name);
+        let name = backend
+            .query
+            .as_ref()
+            .and_then(|query| first(query.unredacted(), 4096))
+            .map(|statement| statement.name);
         name.is_some_and(|name| {
             name == "VACUUM" || name.starts_with("CREATE INDEX CONC") || name.starts_with("REINDEX ")
         })

@@ -213,7 +213,13 @@ async fn holder(server: &EmbeddedServer, waiter: i32) -> i32 {
 }
 
 fn roots(snapshot: &Snapshot) -> Vec<Party> {
-    let (locks, backends) = (&snapshot.locks.rows, &snapshot.backends.rows);
-    let graph = WaitGraph::build(Input { locks, backends, answers: &snapshot.answers });
+    let (locks, backends) = (snapshot.locks.last_rows(), snapshot.backends.last_rows());
+    let graph = WaitGraph::build(Input {
+        locks,
+        backends,
+        answers: &snapshot.answers,
+        is_partial: false,
+        own_pid: None,
+    });
     graph.roots.iter().map(|root| root.party).collect()
 }

@@ -103,7 +103,7 @@ impl Board {
         });
         let leases = snapshot.adapters.iter().flat_map(|rows| {
             let source = rows.installation.label();
-            rows.leases.section.rows.iter().filter_map(move |lease| {
+            rows.leases.section.last_rows().iter().filter_map(move |lease| {
                 let origin = format!("a lock of its own, by the tables of {source}");
                 Some((lease.key?, format!("{source} {}", lease.id).into(), origin.into()))
             })

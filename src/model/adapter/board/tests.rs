@@ -140,7 +140,7 @@ fn what_is_listed_is_not_counted_twice() {
     for (estimate, expected) in [(120, "due ~120"), (1, "due 2+"), (0, "due 2+")] {
         let mut rows = sample::beating(start());
         let due = rows.jobs.get_mut(&Part::Due).unwrap();
-        for job in Arc::make_mut(&mut due.section.rows) {
+        for job in Arc::make_mut(due.section.rows_mut()) {
             job.queue = Some("mail".into());
         }
         let depth = |number| super::super::Depth {
@@ -210,7 +210,7 @@ fn a_silent_worker_without_a_session_is_gone() {
         adapter.evidence.has_presence = has_presence;
         installation.adapter = Arc::new(adapter);
         (rows.installation, rows.sessions) = (Arc::new(installation), all);
-        Arc::make_mut(&mut rows.workers.section.rows)[1].sessions = own;
+        Arc::make_mut(rows.workers.section.rows_mut())[1].sessions = own;
         let board = look(vec![rows]);
         let second = board.workers.iter().find(|row| row.place.1 == 1).unwrap();
         assert_eq!(second.state, expected, "{own:?} {has_presence} {all:?}");
@@ -223,10 +223,10 @@ fn a_silent_worker_without_a_session_is_gone() {
 #[test]
 fn where_a_job_names_no_worker_how_many_one_runs_is_not_known() {
     let mut rows = sample::beating(start());
-    Arc::make_mut(&mut rows.jobs.get_mut(&Part::Running).unwrap().section.rows)[0].worker = None;
+    Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().section.rows_mut())[0].worker = None;
     let board = look(vec![rows.clone()]);
     assert!(board.workers.iter().all(|row| row.busy.is_none()), "{:?}", board.workers);
-    Arc::make_mut(&mut rows.jobs.get_mut(&Part::Running).unwrap().section.rows).clear();
+    Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().section.rows_mut()).clear();
     assert!(look(vec![rows]).workers.iter().all(|row| row.busy == Some(0)), "nothing runs");
 }
 
@@ -245,7 +245,7 @@ fn a_lease_may_be_known_by_its_lock() {
     };
     let mut snapshot = snapshot(start(), vec![rows], &[(7, 4711)]);
     assert_eq!(told(&snapshot), [(0, TermState::Held, Some(4711)), (1, TermState::Free, None)]);
-    Arc::make_mut(&mut snapshot.server.rows)[0].in_recovery = true;
+    Arc::make_mut(snapshot.server.rows_mut())[0].in_recovery = true;
     assert_eq!(told(&snapshot)[1].1, TermState::Unknown, "the locks of the primary are not on a standby");
     snapshot.locks = snapshot.locks.stale("no".into());
     assert!(told(&snapshot).iter().all(|(_, state, _)| *state == TermState::Unknown));

@@ -15,7 +15,7 @@ fn sessions(presence: &Presence, change: impl Fn(&mut Vec<Backend>, &mut Server)
     builder.session(8, "app@web", State::Idle, 0.0, "COMMIT");
     let snapshot = builder.snapshot();
     let (mut server, mut backends) =
-        (snapshot.server().unwrap().clone(), Vec::clone(&snapshot.backends.rows));
+        (snapshot.server().unwrap().clone(), Vec::clone(snapshot.backends.last_rows()));
     (server.sees_all, server.in_recovery, server.own_pid) = (true, false, 1);
     for backend in &mut backends {
         backend.datid = Some(server.datid);

@@ -55,7 +55,7 @@ fn a_job_that_is_close_to_its_limit_is_told() {
     let told = |limit: Option<f64>, worker: &str| {
         let mut rows = installations::beating(sample::at(0.0));
         let running = rows.jobs.get_mut(&Part::Running).unwrap();
-        let job = &mut Arc::make_mut(&mut running.section.rows)[0];
+        let job = &mut Arc::make_mut(running.section.rows_mut())[0];
         (job.limit, job.worker) = (limit, Some(worker.into()));
         let view = view(rows);
         let told = view.findings.iter().find(|finding| finding.check == "adapter_limit");
