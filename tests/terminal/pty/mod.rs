@@ -31,6 +31,7 @@ mod process;
 mod redis;
 mod rights;
 mod screen;
+mod secrets;
 mod shell;
 mod shop;
 mod signals;
