@@ -7,6 +7,7 @@ mod record;
 mod refused;
 mod rights;
 mod schema;
+mod secrets;
 #[path = "../../support/suite.rs"]
 mod support;
 mod terminal;

@@ -32,6 +32,7 @@ mod process;
 mod redis;
 mod rights;
 mod screen;
+mod secrets;
 mod shell;
 mod shop;
 mod signals;
