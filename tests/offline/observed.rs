@@ -76,7 +76,7 @@ fn sources() -> BTreeMap<String, String> {
             let name = entry.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
             if entry.is_dir() {
                 folders.push(entry);
-            } else if name.ends_with(".rs") && !name.contains("/tests") {
+            } else if entry.extension().is_some_and(|end| end == "rs") && !name.contains("/tests") {
                 found.insert(name, fs::read_to_string(&entry).unwrap());
             }
         }

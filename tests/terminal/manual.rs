@@ -236,13 +236,12 @@ fn words(line: &str) -> Result<Vec<String>, String> {
     for c in line.chars() {
         match quote {
             Some(end) if c == end => quote = None,
-            Some(_) => word.get_or_insert_default().push(c),
             None if c == '\'' || c == '"' => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
             None if c == ' ' => words.extend(word.take()),
-            None => word.get_or_insert_default().push(c),
+            _ => word.get_or_insert_default().push(c),
         }
     }
     if quote.is_some() {

@@ -271,8 +271,11 @@ fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
     plan.rows.iter().map(|row| (row.target.name.as_str(), row.change.is_some())).collect()
 }
 
+/// The effect on data of one row, and its cautions.
+type Losses<'a> = (Option<OnData>, Vec<(CautionKind, &'a [Stake])>);
+
 /// What is lost by it, and not only that something is: of each row the effect on data, and its cautions.
-fn losses(plan: &ActionPlan) -> Vec<(Option<OnData>, Vec<(CautionKind, &[Stake])>)> {
+fn losses(plan: &ActionPlan) -> Vec<Losses<'_>> {
     let rows = plan.rows.iter().map(|row| {
         let effect = row.consequence.as_ref().map(|consequence| consequence.effect);
         (effect, row.cautions.iter().map(|caution| (caution.kind, caution.about.as_slice())).collect())

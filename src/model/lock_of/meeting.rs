@@ -93,7 +93,7 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
         let waits_for = statement.waits_for().filter(|_| *is_subject);
         let Some(how) = how(lock, *modes, waits_for) else { continue };
         let modes = LockModes::of(lock.mode);
-        put(&mut obstacles, Obstacle { party, how, modes, since, roots: Vec::new() });
+        put(&mut obstacles, &Obstacle { party, how, modes, since, roots: Vec::new() });
     }
     let is_about = wants.iter().any(|want| want.is_subject);
     if let Some(snapshot) = snapshot.filter(|_| is_about && statement.waits_for_snapshots()) {
@@ -103,7 +103,7 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
             match (has_snapshot(backend), is_hidden(backend)) {
                 (true, _) => put(
                     &mut obstacles,
-                    Obstacle {
+                    &Obstacle {
                         party: Party::Backend(backend.group()),
                         how: How::Snapshot,
                         modes: LockModes::default(),
@@ -127,7 +127,7 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
     found
 }
 
-fn put(obstacles: &mut FxHashMap<Party, Obstacle>, new: Obstacle) {
+fn put(obstacles: &mut FxHashMap<Party, Obstacle>, new: &Obstacle) {
     let one = obstacles.entry(new.party).or_insert_with(|| new.clone());
     one.how = one.how.min(new.how);
     one.modes = one.modes.union(new.modes);

@@ -47,7 +47,7 @@ impl<'a> Lines<'a> {
 
     pub(super) fn line(&mut self, at: usize) -> usize {
         let between = self.text.as_bytes().get(self.at..at).unwrap_or_default();
-        self.line += between.iter().filter(|byte| **byte == b'\n').count();
+        self.line += between.split(|byte| *byte == b'\n').count().saturating_sub(1);
         self.at = at;
         self.line
     }

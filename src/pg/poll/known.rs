@@ -102,13 +102,13 @@ impl Known {
             telling.tells_since() && is_behind(&self.locks.since, &locks.since, passed, limits.clock_slack);
         // The same rows and answers lack no more than they did.
         let is_same = Arc::ptr_eq(&self.locks.rows, &locks.rows) && self.answers == answers;
-        let lacks = telling.tells_since() && !is_same && locks.lacks(answers);
+        let is_short = telling.tells_since() && !is_same && locks.lacks(answers);
         self.answers = answers.to_vec();
         self.locks = locks.clone();
         self.narrow = telling.narrow;
         if !telling.tells_since() {
             self.whole_at = Some(now);
-        } else if went_back || lacks {
+        } else if went_back || is_short {
             self.whole_at = None;
         } else if locks.sent > limits.whole_scan {
             self.too_many_at = Some(now);

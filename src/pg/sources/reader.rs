@@ -64,7 +64,7 @@ impl<T: Source> Reader<T> {
     ) -> Result<Self, SectionError> {
         let with_name = with.map(|table| (table.oid, table.label().into()));
         let table = match chosen {
-            Chosen::Table(table) => &Table { key_rule, hides, ..table.clone() },
+            Chosen::Table(table) => &Table { hides, key_rule, ..table.clone() },
             Chosen::Refused(name, reason) => {
                 let source = systems::Source { name, ..systems::Source::default() };
                 return Ok(Self::new(source, with_name, Err(reason)));

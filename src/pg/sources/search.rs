@@ -160,13 +160,13 @@ pub(super) fn hidden<'a>(chosen: impl Iterator<Item = &'a Chosen<'a>>) -> Vec<Op
         Chosen::Refused(..) => None,
     };
     let tables: Vec<_> = chosen.map(table).collect();
-    let hides = |one: &Option<&Table>| {
-        let (one, owner) = (one.as_ref()?, one.as_ref()?.stranger.as_ref()?);
+    let hides = |one: Option<&Table>| {
+        let (one, owner) = (one?, one?.stranger.as_ref()?);
         let place = one.path?;
         let behind = |other: &&&Table| other.path > Some(place) && other.stranger.as_ref() != Some(owner);
         tables.iter().flatten().rfind(behind).map(|other| other.label().into())
     };
-    tables.iter().map(hides).collect()
+    tables.iter().copied().map(hides).collect()
 }
 
 /// That the config names what is not there.

@@ -55,30 +55,30 @@ fn chosen<'a>(found: &'a FoundTables) -> Vec<(Chosen<'a>, Option<Chosen<'a>>)> {
         let name = names.into_iter().find_map(|name| found.places.of(name)).unwrap_or_default();
         return vec![(Chosen::Refused(name.into(), reason.clone()), None)];
     }
-    let mut configured_log = found.configured::<Execution>();
-    let mut configured = found.configured::<Schedule>();
+    let mut log_place = found.configured::<Execution>();
+    let mut in_config = found.configured::<Schedule>();
     // What the config does not name is beside what it names, by its usual name.
-    if configured.is_empty() && !configured_log.is_empty() {
+    if in_config.is_empty() && !log_place.is_empty() {
         let refused = |reason| Chosen::Refused(Schedule::TABLE.into(), reason);
-        let named = |log: &Table| {
+        let beside_log = |log: &Table| {
             found.tables.iter().find(|table| table.name == Schedule::TABLE && table.schema == log.schema)
         };
-        let beside: Vec<_> = found.given(Execution::TABLE).into_iter().filter_map(named).collect();
-        configured
+        let beside: Vec<_> = found.given(Execution::TABLE).into_iter().filter_map(beside_log).collect();
+        in_config
             .extend(beside.iter().filter(|table| Schedule::is_one(table)).map(|table| Chosen::Table(table)));
-        if configured.is_empty() {
-            configured.push(refused(match beside.first() {
+        if in_config.is_empty() {
+            in_config.push(refused(match beside.first() {
                 None => missing(Schedule::TABLE),
                 Some(_) => format!("{} {}", Schedule::TABLE, Schedule::LACKS).into(),
             }));
         }
     }
-    let all = found.chosen::<Schedule>(configured);
+    let all = found.chosen::<Schedule>(in_config);
     // The log that the config means is that of the first table that is trusted.
     let is_trusted = |one: &Chosen<'_>| matches!(one, Chosen::Table(table) if table.stranger.is_none());
     let first = all.iter().position(is_trusted).unwrap_or_default();
     let with_log = |(place, schedules): (usize, Chosen<'a>)| {
-        let log = if place == first { configured_log.pop() } else { None };
+        let log = if place == first { log_place.pop() } else { None };
         let log = match &schedules {
             Chosen::Table(table) => log.or_else(|| log_beside(found, table)),
             Chosen::Refused(..) => None,

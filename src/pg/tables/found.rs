@@ -16,7 +16,6 @@ use crate::pg::poll::raw;
 
 /// A table that may be one of ours.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is something of its own, as the query tells it")]
 pub(in crate::pg) struct Table {
     pub(in crate::pg) oid: u32,
     pub(in crate::pg) schema: String,

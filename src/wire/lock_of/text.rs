@@ -50,7 +50,7 @@ pub fn text(report: &Report, width: Option<usize>) -> String {
         let at =
             if report.is_script() { format!("{}, line {}: ", number + 1, piece.line) } else { String::new() };
         match &piece.read {
-            Err(unknown) => page.head(&format!("{at}{}", unknown)),
+            Err(unknown) => page.head(&format!("{at}{unknown}")),
             Ok(statement) => {
                 page.head(&format!("{at}{}", statement.name));
                 one(&mut page, report, number, statement);
@@ -133,7 +133,7 @@ fn one(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
         Nowait::Fails => page.put("nowait", "it fails at once if it cannot have a lock"),
         Nowait::Rows => page.put("nowait", "it fails at once if a row is locked; for the table it waits"),
         Nowait::SkipLocked => {
-            page.put("nowait", "it leaves out rows that are locked; for the table it waits")
+            page.put("nowait", "it leaves out rows that are locked; for the table it waits");
         }
     }
     if statement.is_alone() {

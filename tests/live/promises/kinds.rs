@@ -238,11 +238,11 @@ fn upgrades(random: &mut Random) -> Vec<Step> {
     }
     steps.push(Step::asks(true, &["LOCK TABLE t0 IN ACCESS SHARE MODE"], more));
     for _ in 0..random.range(1, 4) {
-        let mode = random.pick(&MODES);
+        let taken = random.pick(&MODES);
         steps.push(Step::asks(
             random.one_in(2),
             &[],
-            format!("DO $$ BEGIN LOCK TABLE t0 IN {mode} MODE; END $$"),
+            format!("DO $$ BEGIN LOCK TABLE t0 IN {taken} MODE; END $$"),
         ));
     }
     steps

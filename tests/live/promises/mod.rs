@@ -106,13 +106,13 @@ async fn state(server: &EmbeddedServer, kind: Kind, seed: u64, score: &mut Score
     let verb = if can_cancel && random.one_in(2) { Verb::Cancel } else { Verb::Terminate };
     let release = look.release(verb, &[party]);
     let counted = view.graph.blocked_by(party).len();
-    let parts = [&release.now, &release.in_turn, &release.still, &release.unsure];
-    assert_eq!(parts.iter().map(|part| part.len()).sum::<usize>(), counted, "{}: each once", stage.name);
+    let lists = [&release.now, &release.in_turn, &release.still, &release.unsure];
+    assert_eq!(lists.iter().map(|list| list.len()).sum::<usize>(), counted, "{}: each once", stage.name);
     if verb == Verb::Terminate
         && let Some(root) = view.graph.roots.iter().find(|root| root.party == party)
     {
         let numbers = (root.frees, root.in_turn, root.still_blocked, root.may_stay_blocked);
-        let lens = parts.map(|part| u32::try_from(part.len()).unwrap());
+        let lens = lists.map(|list| u32::try_from(list.len()).unwrap());
         assert_eq!(numbers, (lens[0], lens[1], lens[2], lens[3]), "{}: the root says the same", stage.name);
     }
     stage.name = format!("{}: {verb:?} of {party:?} ({release:?})", stage.name);

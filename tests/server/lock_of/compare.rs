@@ -72,7 +72,7 @@ impl Stage {
             oid: row.get(4),
             schema: row.get(5),
         });
-        normal(rows.collect())
+        normal(&rows.collect::<Vec<_>>())
     }
 
     /// What the session holds and waits for.
@@ -213,7 +213,7 @@ fn row(want: &Want<'_>) -> Option<String> {
 }
 
 /// The strongest mode of each; an index that its table's lock covers, and the schema of a relation that is locked, left out.
-fn normal(rows: Vec<Row>) -> BTreeSet<String> {
+fn normal(rows: &[Row]) -> BTreeSet<String> {
     let stops = |mode: LockMode| {
         LockMode::ALL
             .into_iter()
@@ -232,7 +232,7 @@ fn normal(rows: Vec<Row>) -> BTreeSet<String> {
             && schema.mode == LockMode::AccessShare
             && rows.iter().any(|of| of.schema == Some(schema.oid))
     };
-    let kept = rows.iter().filter(|row| !(row.kind == "index" && covers(row)) && !has_relation(row));
+    let kept = rows.iter().filter(|row| !(has_relation(row) || row.kind == "index" && covers(row)));
     strongest_of_each(kept.map(|row| format!("{} {} {}", row.mode.short(), row.kind, row.name)).collect())
 }
 

@@ -87,7 +87,7 @@ fn redacted(mode: Mode, statement: &str) -> String {
     shown(Channel::Recording(mode), &QueryText::from(statement)).into_owned()
 }
 
-/// The words and signs of a statement, with `?` for each value: `-1` is one to pg_stat_statements.
+/// The words and signs of a statement, with `?` for each value: `-1` is one to `pg_stat_statements`.
 fn outline(tokens: &[Token]) -> Vec<&str> {
     let mut outline = Vec::new();
     for (_, _, kind, text) in tokens {

@@ -385,9 +385,9 @@ impl Ground<'_> {
             let is_older = awaited
                 .is_some_and(|awaited| xids.iter().any(|xid| xid_order(*xid, awaited) == Ordering::Less));
             if is_older || self.is_since(*party, row) {
-                list.must.push(*party)
+                list.must.push(*party);
             } else {
-                list.may.push(*party)
+                list.may.push(*party);
             }
         }
         list

@@ -83,7 +83,7 @@ pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], en
     let is = |set: &[bool], group: usize| set.get(group).copied().unwrap_or_default();
     let hoped = hope.as_ref().unwrap_or(&sure);
     let direct = freed(queues, index, Gone { groups: ended, stays });
-    let needs_only = |list: &List| list.all().all(|party| parties.contains(&party)) && !list.is_open();
+    let needs_only = |list: &List| list.all().all(|party| parties.contains(party)) && !list.is_open();
     let now: Vec<usize> = direct
         .into_iter()
         .filter(|group| {

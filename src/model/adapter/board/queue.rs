@@ -118,12 +118,12 @@ impl BoardBuilder<'_> {
         }
         let evidence = &rows.installation.adapter.evidence;
         let is_away = evidence.has_presence && rows.sessions == Some(0);
-        let unserved_after = if !workers.is_empty() {
-            (self.has_workers() && workers.iter().all(|worker| worker.state.is_over())).then_some(0.0)
-        } else {
+        let unserved_after = if workers.is_empty() {
             // They may be about to start.
             let is_nobody = (evidence.lists_workers && self.has_workers()) || is_away;
             is_nobody.then_some(self.thresholds.task_overdue)
+        } else {
+            (self.has_workers() && workers.iter().all(|worker| worker.state.is_over())).then_some(0.0)
         };
         let mut queues: Vec<QueueRow> = queues.into_values().collect();
         for row in &mut queues {

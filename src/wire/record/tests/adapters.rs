@@ -149,7 +149,7 @@ impl Dice {
                 last_run_at: dice.maybe(Self::time),
                 is_enabled: dice.maybe(Self::bool),
             }),
-            sessions: self.maybe(|dice| dice.roll()),
+            sessions: self.maybe(Self::roll),
         }
     }
 
