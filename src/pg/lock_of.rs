@@ -35,8 +35,11 @@ pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, L
         return Ok(found);
     }
     let script = format!(
-        "BEGIN READ ONLY; SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '1s'; {}; COMMIT",
-        queries.join(";\n")
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; {settings} SET LOCAL statement_timeout = '3s'; \
+         SET LOCAL lock_timeout = '1s'; {}; COMMIT",
+        queries.join(";
+"),
+        settings = pg_connect::connect::settings_on_own_path(),
     );
     let answered = tokio::time::timeout(TIMEOUT, client.simple_query(&script)).await;
     let messages =

@@ -12,6 +12,9 @@ pub enum SectionError {
     /// The server refused, or the connection broke.
     #[error("{}", reason(.0))]
     Server(#[from] tokio_postgres::Error),
+    /// There are more rows than are kept, in MB.
+    #[error("the server sent more rows than the {0} MB that are kept of them")]
+    TooMuch(usize),
     /// The answer is not what the protocol promises.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -38,7 +41,7 @@ impl SectionError {
     pub(in crate::pg) fn code(&self) -> Option<&tokio_postgres::error::SqlState> {
         match self {
             Self::Server(error) => error.code(),
-            Self::Decode(_) => None,
+            Self::Decode(_) | Self::TooMuch(_) => None,
         }
     }
 

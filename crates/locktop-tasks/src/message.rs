@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use locktop_base::Timestamp;
+use pg_connect::connect::local_settings;
 use pg_connect::refusal;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
@@ -94,11 +95,10 @@ async fn send_once(client: &Client, access: Access, sql: &str) -> Result<Vec<Str
         Access::ReadWrite => "READ WRITE",
     };
     let message = format!(
-        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, {access};\
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, {access}; {}\
          SET LOCAL lock_timeout = {LOCK_TIMEOUT}; SET LOCAL statement_timeout = {STATEMENT_TIMEOUT};\
-         SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on;\
-         SET LOCAL row_security = off; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO';\
-         SET LOCAL IntervalStyle = 'postgres'; SET LOCAL jit = off;\n{sql}"
+         SET LOCAL row_security = off; SET LOCAL TimeZone = 'UTC'; SET LOCAL jit = off;\n{sql}",
+        local_settings()
     );
     let answer = tokio::time::timeout(TIMEOUT, client.simple_query(&message)).await;
     let messages = answer.map_err(|_| Unanswered::Silent)?.map_err(|error| unanswered(&error))?;

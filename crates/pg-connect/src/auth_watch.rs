@@ -1,4 +1,4 @@
-//! Watches in which way a server wants to know who we are, and breaks the connection off before the answer where `require_auth`
+//! Watches what a server sends: how much of it ([`crate::bounds`]), and in which way a server wants to know who we are, and breaks the connection off before the answer where `require_auth`
 //! does not allow that way.
 //!
 //! The driver answers whatever it is asked, a request for the password itself too; so the stream under it is watched. Source:
@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, TlsStream};
 
+use crate::bounds::{self, Bounds, TooLarge};
 use crate::conninfo::{AuthMethod, RequireAuth};
 
 /// The server wants to know who we are in a way that is not allowed.
@@ -19,10 +20,43 @@ use crate::conninfo::{AuthMethod, RequireAuth};
 #[error("not allowed by require_auth: {}", .0.word())]
 pub(crate) struct AuthRefused(pub(crate) AuthMethod);
 
+/// Why the connection is broken off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    Auth(AuthRefused),
+    Size(TooLarge),
+}
+
+impl From<AuthRefused> for Refused {
+    fn from(refused: AuthRefused) -> Self {
+        Self::Auth(refused)
+    }
+}
+
+impl From<TooLarge> for Refused {
+    fn from(refused: TooLarge) -> Self {
+        Self::Size(refused)
+    }
+}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Auth(refused) => Self::new(io::ErrorKind::InvalidData, refused),
+            Refused::Size(refused) => {
+                bounds::remember(refused);
+                Self::new(io::ErrorKind::InvalidData, refused)
+            }
+        }
+    }
+}
+
 /// What is known of the messages so far.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthWatch {
     allowed: RequireAuth,
+    /// What is asked for is compared with that.
+    compares: bool,
     first: First,
     /// The beginning of the message that arrives.
     head: Vec<u8>,
@@ -30,7 +64,9 @@ pub(crate) struct AuthWatch {
     skip: usize,
     /// Whether the server has asked for something.
     asked: bool,
+    /// The messages are inside of TLS, and watched there.
     over: bool,
+    bounds: Bounds,
 }
 
 /// What the first byte is.
@@ -50,25 +86,31 @@ const TYPE_AND_LENGTH: usize = 5;
 const HEAD: usize = 9;
 
 impl AuthWatch {
-    /// A watch on a stream that begins with messages, or after a question for TLS with the answer to that. A list that allows
-    /// everything needs none.
+    /// A watch on a stream that begins with messages, or after a question for TLS with the answer to that.
     pub(crate) fn new(allowed: &RequireAuth, answer_first: bool) -> Self {
         Self {
-            over: allowed.text().is_none(),
+            compares: allowed.text().is_some(),
+            over: false,
             allowed: allowed.clone(),
             first: if answer_first { First::Answer } else { First::Message },
             head: Vec::with_capacity(HEAD),
             skip: 0,
             asked: false,
+            bounds: Bounds::default(),
         }
     }
 
     /// A watch that takes no other answer than TLS.
     pub(crate) fn tls_alone() -> Self {
-        Self { over: false, first: First::Yes, ..Self::new(&RequireAuth::default(), true) }
+        Self { first: First::Yes, ..Self::new(&RequireAuth::default(), true) }
     }
 
-    fn see(&mut self, mut bytes: &[u8]) -> Result<(), AuthRefused> {
+    /// A watch on a stream that is TLS from its first byte.
+    pub(crate) fn none() -> Self {
+        Self { over: true, ..Self::new(&RequireAuth::default(), false) }
+    }
+
+    fn see(&mut self, mut bytes: &[u8]) -> Result<(), Refused> {
         while let Some((&byte, rest)) = bytes.split_first() {
             if self.over {
                 return Ok(());
@@ -78,18 +120,22 @@ impl AuthWatch {
                 // With TLS the messages are inside of it.
                 self.over = byte == b'S';
                 if first == First::Yes && !self.over {
-                    return Err(AuthRefused(AuthMethod::None));
+                    return Err(AuthRefused(AuthMethod::None).into());
                 }
                 bytes = rest;
             } else if self.skip > 0 {
                 let skipped = self.skip.min(bytes.len());
                 self.skip -= skipped;
+                self.bounds.body(bytes.get(..skipped).unwrap_or_default());
                 bytes = bytes.get(skipped..).unwrap_or_default();
             } else {
                 self.head.push(byte);
                 bytes = rest;
+                if self.head.len() == TYPE_AND_LENGTH {
+                    self.bounds.message(self.head.first().copied().unwrap_or_default(), self.length())?;
+                }
                 match self.head.len() {
-                    TYPE_AND_LENGTH if self.head.first() != Some(&b'R') => {
+                    TYPE_AND_LENGTH if !self.is_request() => {
                         self.skip = self.length().saturating_sub(4);
                         self.head.clear();
                     }
@@ -99,6 +145,10 @@ impl AuthWatch {
             }
         }
         Ok(())
+    }
+
+    fn is_request(&self) -> bool {
+        self.head.first() == Some(&b'R') && self.length() >= HEAD - 1
     }
 
     fn number(&self, at: usize) -> u32 {
@@ -118,7 +168,7 @@ impl AuthWatch {
         self.head.clear();
         let method = match kind {
             0 => {
-                self.over = true;
+                self.bounds.is_known = true;
                 if self.asked {
                     return Ok(());
                 }
@@ -133,7 +183,7 @@ impl AuthWatch {
             _ => return Ok(()),
         };
         self.asked = true;
-        if self.allowed.allows(method) { Ok(()) } else { Err(AuthRefused(method)) }
+        if !self.compares || self.allowed.allows(method) { Ok(()) } else { Err(AuthRefused(method)) }
     }
 }
 
@@ -161,7 +211,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let polled = Pin::new(&mut this.inner).poll_read(context, buffer);
         if matches!(polled, Poll::Ready(Ok(()))) && !this.watch.over {
             let new = buffer.filled().get(before..).unwrap_or_default();
-            this.watch.see(new).map_err(|refused| io::Error::new(io::ErrorKind::InvalidData, refused))?;
+            this.watch.see(new).map_err(io::Error::from)?;
         }
         polled
     }
@@ -200,7 +250,7 @@ mod tests {
         [b"R".as_slice(), &length.to_be_bytes(), &kind.to_be_bytes(), body].concat()
     }
 
-    fn verdict(list: &str, answer_first: bool, bytes: &[u8], step: usize) -> Result<(), AuthRefused> {
+    fn verdict(list: &str, answer_first: bool, bytes: &[u8], step: usize) -> Result<(), Refused> {
         // By the settings, as everybody else does.
         let sources = crate::conninfo::Sources {
             target: Some(&format!("require_auth={list}")),
@@ -242,7 +292,7 @@ mod tests {
             ("md5", [b"N\0\0\0\x09R\0\0\0\0".to_vec(), request(3, b"")].concat(), Some(AuthMethod::Password)),
         ] {
             for step in [1, 2, 7, 1000] {
-                let expected = refused.map_or(Ok(()), |method| Err(AuthRefused(method)));
+                let expected = refused.map_or(Ok(()), |method| Err(Refused::Auth(AuthRefused(method))));
                 assert_eq!(verdict(list, false, &bytes, step), expected, "{list} {bytes:?}");
                 let after_no = [b"N".as_slice(), &bytes].concat();
                 assert_eq!(verdict(list, true, &after_no, step), expected, "{list} {bytes:?}");

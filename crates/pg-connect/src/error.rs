@@ -151,6 +151,14 @@ pub enum ConnectError {
         /// What is known of the end, in one line.
         reason: String,
     },
+    /// The server sends more than any PostgreSQL server does while a client logs in.
+    #[error("the connection to {place} was broken off: {reason}")]
+    BrokenOff {
+        /// Its `host:port`, or the path of its socket.
+        place: String,
+        /// What it sent, in one line.
+        reason: String,
+    },
     /// sslmode=require or stricter, and the server has no TLS.
     #[error("{place} does not offer TLS, and sslmode={mode} asks for it (sslmode=prefer connects without)")]
     TlsNotOffered {

@@ -13,6 +13,7 @@
 
 mod auth_watch;
 mod backoff;
+mod bounds;
 pub mod connect;
 pub mod conninfo;
 pub mod error;

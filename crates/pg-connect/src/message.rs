@@ -1,5 +1,7 @@
 //! What a server or the driver said, as one harmless line.
 
+use crate::bounds;
+
 /// Characters of a message that are kept: a server may say any amount.
 const MESSAGE: usize = 300;
 
@@ -8,7 +10,10 @@ const MESSAGE: usize = 300;
 pub fn message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code())),
-        None if error.is_closed() => "the other side closed it without a word".to_owned(),
+        None if error.is_closed() => match bounds::last() {
+            Some(refused) => format!("it was broken off: {refused}"),
+            None => "the other side closed it without a word".to_owned(),
+        },
         None => match std::error::Error::source(error) {
             Some(cause) => said(&format!("{error}: {cause}")),
             None => said(&error.to_string()),

@@ -255,8 +255,12 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
         }
         tape.write(&Look { view, past, notes })?;
     }
-    let written = tape.looks();
+    let (written, losses) = (tape.looks(), tape.losses());
     tape.end()?;
+    losses.iter().for_each(|losses| say(losses));
+    if written == 0 {
+        return Err(Failure::Other(format!("nothing was written: all {wanted} looks are damaged")));
+    }
     tell_damaged(wanted.saturating_sub(written));
     Ok(0)
 }

@@ -60,6 +60,7 @@ fn write(store: &mut Store, path: &Path, mut tape: Tape, count: usize) -> Result
         tape.write(&Look { view, past, notes }).map_err(|error| error.to_string())?;
     }
     let written = tape.looks();
+    let losses = tape.losses().map(|losses| format!("; {losses}")).unwrap_or_default();
     tape.end().map_err(|error| error.to_string())?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let looks = crate::text::count(written);
@@ -69,5 +70,8 @@ fn write(store: &mut Store, path: &Path, mut tape: Tape, count: usize) -> Result
             format!("; {} are missing, which cannot be read or are too large", crate::text::count(missing))
         }
     };
-    Ok(format!("{looks} looks are in {}: locktop replay and locktop report read it{missing}", path.display()))
+    Ok(format!(
+        "{looks} looks are in {}: locktop replay and locktop report read it{missing}{losses}",
+        path.display()
+    ))
 }

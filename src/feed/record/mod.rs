@@ -6,6 +6,7 @@
 pub mod names;
 mod output;
 pub mod redact;
+mod short;
 #[cfg(test)]
 mod tests;
 mod trouble;
@@ -23,10 +24,13 @@ use crate::clock;
 use crate::model::past::Look;
 use crate::model::timeline::{Moment, Trouble};
 use crate::wire::record::container::{self, About, Kind};
-use crate::wire::record::{Encoder, RecordError};
+use crate::wire::record::{Encoder, Frame, RecordError};
 use output::Output;
 pub use trouble::Around;
 use trouble::{Flight, Turn};
+
+/// Characters of a statement that stay where a snapshot is too large to be kept whole; fewer where that does not help.
+const SHORT: [usize; 2] = [1_000, 100];
 
 /// After a write that failed nothing is written for so long.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -67,7 +71,10 @@ pub fn start(options: Options, tell: Tell) -> io::Result<(LookSender, JoinHandle
                 Ok(Command::Lost(reason)) => tape.lost(&reason, &tell)?,
                 Ok(Command::Go { .. } | Command::Play(_) | Command::Save(..)) => {}
                 Err(RecvTimeoutError::Timeout) => tape.sync(),
-                Err(RecvTimeoutError::Disconnected) => return tape.end(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    tape.losses().iter().for_each(|losses| tell(losses));
+                    return tape.end();
+                }
             }
         }
     };
@@ -91,6 +98,10 @@ pub struct Tape {
     failed: Option<Instant>,
     /// Looks that were written; those that wait for trouble are not.
     looks: u64,
+    /// Statements that were cut, of looks that are too large with them.
+    cut: u64,
+    /// Looks that are too large without them as well.
+    too_large: u64,
 }
 
 impl Tape {
@@ -120,12 +131,27 @@ impl Tape {
             synced: clock::monotonic(),
             failed: None,
             looks: 0,
+            cut: 0,
+            too_large: 0,
         })
     }
 
     /// Looks that were written: one without a snapshot, or too large, is passed over.
     pub fn looks(&self) -> u64 {
         self.looks
+    }
+
+    /// What is missing of snapshots that are larger than any that is read; none where all were kept whole.
+    pub fn losses(&self) -> Option<String> {
+        let count = crate::text::count;
+        let (cut, missing) = (count(self.cut), count(self.too_large));
+        match (self.cut, self.too_large) {
+            (0, 0) => None,
+            (_, 0) => Some(format!("{cut} statements were cut: their snapshots are larger than 32 MB")),
+            _ => Some(format!(
+                "{missing} snapshots are missing, which are larger than 32 MB without long statements too; {cut} statements of others were cut"
+            )),
+        }
     }
 
     /// Writes a look. Where that fails it is tried again a minute later; it is an error only where nobody reads any more.
@@ -195,8 +221,11 @@ impl Tape {
         let Some(snapshot) = look.view.snapshot.as_deref() else { return Ok(()) };
         let frame = match self.encoder.encode(look) {
             Ok(frame) => frame,
-            // One that is too large is missing.
-            Err(RecordError::TooLarge | RecordError::Empty) => return Ok(()),
+            Err(RecordError::Empty) => return Ok(()),
+            Err(RecordError::TooLarge) => match self.shortened(look) {
+                Some(frame) => frame,
+                None => return Ok(()),
+            },
             Err(error) => return Err(io::Error::other(error)),
         };
         let events = &look.view.events;
@@ -216,6 +245,22 @@ impl Tape {
         self.output.write(&record)?;
         self.looks += 1;
         Ok(())
+    }
+
+    /// A look without the rest of its long statements; none where it is too large all the same. The first time is reported at once.
+    fn shortened(&mut self, look: &Look) -> Option<Frame> {
+        let is_first = self.losses().is_none();
+        let frame = SHORT.into_iter().find_map(|most| {
+            let (look, cut) = short::cut(look, most);
+            let frame = self.encoder.encode(&look).ok()?;
+            self.cut += cut;
+            Some(frame)
+        });
+        self.too_large += u64::from(frame.is_none());
+        if is_first {
+            self.said = self.losses();
+        }
+        frame
     }
 
     /// Begins, goes on or ends, as trouble does.
@@ -283,8 +328,13 @@ impl Tape {
     /// Closes it on purpose.
     ///
     /// # Errors
-    /// When the last of it could not be written.
+    /// When the last of it could not be written, or nothing could be kept.
     pub fn end(mut self) -> io::Result<()> {
+        if self.looks == 0 && self.too_large > 0 && self.flight.is_none() {
+            self.output.take_back()?;
+            let losses = self.losses().unwrap_or_default();
+            return Err(io::Error::other(format!("nothing was recorded: {losses}")));
+        }
         if self.failed.is_some() || !self.output.is_open() {
             Ok(())
         } else if self.output.has_header_alone() {

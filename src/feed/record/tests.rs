@@ -542,3 +542,45 @@ fn a_recording_knows_who_was_expected_at_each_look() {
     recording.judge_by(Thresholds::default());
     assert_eq!(expected(&recording.view(5).unwrap()), 0, "by what the config says now");
 }
+
+/// A poll of more than 32 MB of statements.
+#[test]
+fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
+    let folder = folder();
+    let path = folder.path().join("large.ltr");
+    let (mut stage, told) = (Stage::new(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let sink = Arc::clone(&told);
+    let tell: Tell = Box::new(move |word| sink.lock().unwrap().push(word.to_owned()));
+    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let large = |second: u32| {
+        let mut builder = sample::incident(f64::from(second));
+        for backend in &mut builder.backends {
+            backend.query = Some(format!("SELECT {} {}", backend.pid, "x".repeat(8 << 20)).into());
+        }
+        builder
+    };
+    let count = large(0).backends.len() as u64;
+    for second in 0..3 {
+        tape.keep(&stage.look(large(second)), &tell).unwrap();
+    }
+    assert_eq!((tape.looks(), tape.losses().is_some()), (3, true));
+    let cut =
+        format!("{} statements were cut: their snapshots are larger than 32 MB", crate::text::count(count));
+    assert_eq!(*told.lock().unwrap(), [cut], "once");
+    tape.end().unwrap();
+    let mut recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.moments().len(), 3);
+    let view = recording.view(2).unwrap();
+    let snapshot = view.snapshot.as_deref().unwrap();
+    assert_eq!(snapshot.backends.rows.len() as u64, count);
+    for backend in snapshot.backends.rows.iter() {
+        let query = backend.query.as_deref().unwrap();
+        assert!(
+            query.starts_with(&format!("SELECT {} xxx", backend.pid)) && query.len() < 1200,
+            "{}",
+            query.len()
+        );
+        assert!(query.contains(" … (cut: 8,") && query.ends_with(" bytes more)"), "{query}");
+    }
+    assert!(std::fs::metadata(&path).unwrap().len() < 1 << 20);
+}

@@ -85,7 +85,9 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
         Ok(messages) => messages,
         Err(Refusal::Section(error)) if error.is_fatal() => return Err(error),
         Err(Refusal::Section(error)) => return Ok(Err(error.to_string().into())),
-        Err(Refusal::Guarded(reason) | Refusal::Unreadable(reason)) => return Ok(Err(reason)),
+        Err(Refusal::Guarded(reason) | Refusal::TooLarge(reason) | Refusal::Unreadable(reason)) => {
+            return Ok(Err(reason));
+        }
         Err(Refusal::Locked) => return Ok(Err("it is locked".into())),
     };
     let seconds = clock::monotonic().duration_since(started).as_secs_f64();

@@ -94,6 +94,9 @@ impl Known {
             Err(error) => {
                 self.is_blind |=
                     telling.tells_since() && error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+                if matches!(error, SectionError::TooMuch(_)) {
+                    self.too_many_at = Some(now);
+                }
                 self.whole_at = None;
                 return;
             }

@@ -18,10 +18,6 @@ use pg_connect::{message, refusal};
 /// Begins it. Nothing else is sent before that is answered: outside of a transaction a setting would stay.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 
-/// The same, and says whose session it is. What it was left with is not ours, so that the path is pinned each time.
-const BEGIN_PINNED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp; \
-     SET LOCAL standard_conforming_strings = on; SELECT pg_catalog.pg_backend_pid()";
-
 /// How a session is had, for one poll after the other.
 #[derive(Debug)]
 pub(super) struct Loan {
@@ -71,8 +67,11 @@ impl Loan {
     }
 }
 
+/// Begins, and says whose session it is. What it was left with is not ours, so that the settings are made each time.
 async fn begin(client: &Client) -> Result<i32, Error> {
-    let answer = client.simple_query(BEGIN_PINNED).await?;
+    let begin =
+        format!("{BEGIN}; {} SELECT pg_catalog.pg_backend_pid()", pg_connect::connect::local_settings());
+    let answer = client.simple_query(&begin).await?;
     let pid = answer.iter().find_map(|part| match part {
         SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse().ok(),
         _ => None,

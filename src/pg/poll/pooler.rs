@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::announced::announced;
@@ -19,6 +20,9 @@ use pg_connect::message;
 
 /// Longest wait for the answer to [`take_back`].
 const GOODBYE: Duration = Duration::from_millis(500);
+
+/// How often a question is asked again that the server cancelled.
+const TRIES: usize = 10;
 
 /// What is done about it.
 const REMEDY: &str =
@@ -32,7 +36,15 @@ fn question(lock_timeout: Duration) -> String {
 
 /// Whether there is a pooler in between.
 pub(super) async fn is_between(client: &Client, lock_timeout: Duration) -> Result<bool, OpenError> {
-    let answer = client.simple_query(&question(lock_timeout)).await;
+    let question = question(lock_timeout);
+    let mut answer = client.simple_query(&question).await;
+    // Nothing may be set before, and the database may have a limit that is too short for the first statement of a session.
+    for _ in 0..TRIES {
+        if !answer.as_ref().is_err_and(|error| error.code() == Some(&SqlState::QUERY_CANCELED)) {
+            break;
+        }
+        answer = client.simple_query(&question).await;
+    }
     let answer = answer.map_err(|error| OpenError::Setup(message(&error)))?;
     let serves = answer.iter().find_map(|part| match part {
         SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse::<i32>().ok(),

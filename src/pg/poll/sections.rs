@@ -19,6 +19,29 @@ use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
 use crate::pg::section_error::SectionError;
 
+/// Memory that the rows of a section take at most: of locks that is more than 400,000.
+const MOST: usize = 32 << 20;
+
+/// What a row takes: of a lock, and of another section beside its texts.
+const LOCK: usize = size_of::<crate::model::lock::Lock>();
+const ROW: usize = 400;
+
+/// What is left of that.
+struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(MOST)
+    }
+}
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<(), SectionError> {
+        self.0 = self.0.checked_sub(bytes).ok_or(SectionError::TooMuch(MOST >> 20))?;
+        Ok(())
+    }
+}
+
 /// The bytes of a column, whatever its type.
 #[derive(Debug)]
 struct Raw<'a>(Option<&'a [u8]>);
@@ -113,7 +136,10 @@ pub(super) async fn locks(
 ) -> Result<KnownLocks, SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
     let mut locks = Locks::new(reader, before, poll);
+    let mut room = Room::default();
     while let Some(message) = messages.try_next().await? {
+        // Of its bytes nothing is kept.
+        room.take(LOCK)?;
         locks.read(&message)?;
     }
     Ok(locks.finish()?)
@@ -125,7 +151,9 @@ pub(super) async fn backends(
     mut backends: Backends<'_>,
 ) -> Result<(Vec<Backend>, String), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
+    let mut room = Room::default();
     while let Some(message) = messages.try_next().await? {
+        room.take(message.len() + ROW)?;
         backends.read(&message)?;
     }
     Ok(backends.finish()?)
@@ -138,7 +166,9 @@ pub(super) async fn prepared(
 ) -> Result<PreparedRows, SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
     let mut prepared = PreparedRows::of(encodings);
+    let mut room = Room::default();
     while let Some(message) = messages.try_next().await? {
+        room.take(message.len() + ROW)?;
         prepared.read(&message)?;
     }
     Ok(prepared)

@@ -16,6 +16,8 @@ pub(in crate::pg) enum Refusal {
     Locked,
     /// It cannot be read as it is.
     Unreadable(Text),
+    /// More than is copied: why, to follow its name.
+    TooLarge(Text),
     /// It is not, or no longer, one that we read: why, to follow its name.
     Guarded(Text),
 }
@@ -33,7 +35,7 @@ impl Refusal {
 /// Whether the tables should be looked for again. One that is locked is what it was.
 pub(in crate::pg) fn has_changed(refusal: &Refusal) -> bool {
     match refusal {
-        Refusal::Locked => false,
+        Refusal::Locked | Refusal::TooLarge(_) => false,
         Refusal::Unreadable(_) | Refusal::Guarded(_) => true,
         Refusal::Section(error) => error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE),
     }
@@ -48,7 +50,9 @@ pub(in crate::pg) fn reason(refusal: &Refusal, oid: u32, name: &str, locks: &Sec
     match refusal {
         Refusal::Locked => locked().into(),
         Refusal::Unreadable(reason) => reason.clone(),
-        Refusal::Guarded(reason) => format!("{name} is not read: {reason}").into(),
+        Refusal::Guarded(reason) | Refusal::TooLarge(reason) => {
+            format!("{name} is not read: {reason}").into()
+        }
         Refusal::Section(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => locked().into(),
         Refusal::Section(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
             format!("{error}; {} would help", grants(name)).into()

@@ -5,17 +5,22 @@
 //!
 //! It brings the whole table, in the columns' own types. So it has to be a small one, and what a query would choose is chosen here.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use postgres_protocol::escape::escape_identifier;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
 use super::offsets::Offsets;
 use super::rows::RowBuffer;
 use super::{ColumnKind, Columns, Refusal, Table};
+use crate::clock;
 use crate::model::Text;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CopyReader;
@@ -24,6 +29,19 @@ use crate::pg::decode::value::{self, float8, int2, int4, int8};
 use crate::pg::poll::raw;
 use crate::pg::section_error::SectionError;
 use locktop_tasks::trust::remedy;
+
+/// What a copy of a table was begun with and did not come to its end, by OID and name: its size then. It is not begun again until the
+/// table has another size, or a while has passed: for the server that is as dear each time. It outlives the connection, which the copy may have ended.
+static TOO_LARGE: Mutex<BTreeMap<(u32, String), (i64, Instant)>> = Mutex::new(BTreeMap::new());
+
+/// How long that is.
+const LATER: Duration = Duration::from_secs(600);
+
+/// Bytes of a table that cannot have more than [`MOST`], however well they are compressed (1 in 255 by LZ4).
+const SMALL: i64 = 128 << 10;
+
+/// Tables of which that is known at most.
+const REMEMBERED: usize = 10_000;
 
 /// Bytes of a table, with what is stored beside it, that are copied at most.
 const LIMIT: i64 = 8 << 20;
@@ -38,6 +56,9 @@ const LONGEST: u32 = 30;
 pub(in crate::pg) struct Copying {
     statement: Statement,
     layout: Layout,
+    oid: u32,
+    name: String,
+    owner: String,
 }
 
 /// What becomes of the columns of a copy.
@@ -64,13 +85,10 @@ impl Copying {
         let name = table.label();
         let owner = table.stranger.as_deref().unwrap_or_default();
         match size(client, table.oid).await {
-            Ok(Some(size)) if size <= LIMIT => {}
             Ok(Some(size)) => {
-                let (size, limit, remedy) = (size >> 20, LIMIT >> 20, remedy(owner));
-                let reason = format!(
-                    "{name} is not read: {owner} is not trusted, and it has {size} MB, more than {limit}; {remedy}"
-                );
-                return Ok(Err(reason.into()));
+                if let Some(reason) = is_too_large((table.oid, &name), size, owner) {
+                    return Ok(Err(format!("{name} is not read: {reason}").into()));
+                }
             }
             Ok(None) => return Ok(Err(format!("{name} is gone").into())),
             Err(error) if error.is_refused() => {
@@ -89,13 +107,21 @@ impl Copying {
             });
             layout.wanted.push((*kind, place));
         }
-        let (table, columns) = (table.named().sql(), names.join(", "));
-        let sql = format!("COPY {table} ({columns}) TO STDOUT (FORMAT binary)");
-        Ok(Ok(Self { statement: client.prepare(&sql).await?, layout }))
+        let (named, columns) = (table.named().sql(), names.join(", "));
+        let sql = format!("COPY {named} ({columns}) TO STDOUT (FORMAT binary)");
+        let (oid, owner) = (table.oid, owner.to_owned());
+        Ok(Ok(Self { statement: client.prepare(&sql).await?, layout, oid, name, owner }))
     }
 
     /// The rows, as a query of the wanted columns would bring them.
     pub(super) async fn read(&self, client: &Client) -> Result<Vec<Bytes>, Refusal> {
+        // It may have grown since it was found, and what is stored beside it may be large.
+        let size = size(client, self.oid).await.map_err(Refusal::Section)?;
+        let Some(size) = size else { return Err(Refusal::Guarded("it no longer exists".into())) };
+        if let Some(reason) = is_too_large((self.oid, &self.name), size, &self.owner) {
+            return Err(Refusal::TooLarge(reason));
+        }
+        remember(self.oid, &self.name, Some(size));
         let copy = async {
             let mut messages = pin!(client.copy_out(&self.statement).await?);
             let (mut kept, mut length) = (Vec::new(), 0);
@@ -108,11 +134,21 @@ impl Copying {
             }
             Ok((kept, length))
         };
-        let (messages, length) =
-            copy.await.map_err(|error: tokio_postgres::Error| Refusal::Section(error.into()))?;
+        let copied = copy.await.map_err(|error: tokio_postgres::Error| SectionError::from(error));
+        // A statement that the server refused or cancelled for another reason says nothing of the size.
+        let is_known = match &copied {
+            Ok((_, length)) => *length <= MOST,
+            Err(error) => !error.is_fatal() && error.code() != Some(&SqlState::QUERY_CANCELED),
+        };
+        if is_known {
+            remember(self.oid, &self.name, None);
+        }
+        let (messages, length) = copied.map_err(Refusal::Section)?;
         if length > MOST {
-            let most = MOST >> 20;
-            return Err(Refusal::Guarded(format!("a copy of it has more than {most} MB").into()));
+            return Err(Refusal::TooLarge(
+                is_too_large((self.oid, &self.name), size, &self.owner)
+                    .unwrap_or_else(|| "it is too large".into()),
+            ));
         }
         let unreadable = |error: DecodeError| Refusal::Section(error.into());
         let mut offsets = Offsets::new(self.layout.zone);
@@ -125,6 +161,34 @@ impl Copying {
     pub(in crate::pg) fn rest(messages: &[Bytes]) -> u32 {
         let bytes: usize = messages.iter().map(Bytes::len).sum();
         u32::try_from(bytes / EACH).unwrap_or(u32::MAX).min(LONGEST)
+    }
+}
+
+/// Why a table of this size is not copied; none where it is.
+fn is_too_large((oid, name): (u32, &str), size: i64, owner: &str) -> Option<Text> {
+    let remedy = remedy(owner);
+    if size > LIMIT {
+        let (size, limit) = (size >> 20, LIMIT >> 20);
+        return Some(
+            format!("{owner} is not trusted, and it has {size} MB, more than {limit}; {remedy}").into(),
+        );
+    }
+    let known = TOO_LARGE.lock().unwrap_or_else(PoisonError::into_inner);
+    known.get(&(oid, name.to_owned())).filter(|(then, at)| *then == size && at.elapsed() < LATER)?;
+    let most = MOST >> 20;
+    Some(format!("{owner} is not trusted, and a copy of it has more than {most} MB or takes too long: tried again when its size changes, or in 10 minutes; {remedy}").into())
+}
+
+/// Keeps the size of a table of which a copy begins, or forgets it.
+fn remember(oid: u32, name: &str, size: Option<i64>) {
+    let mut known = TOO_LARGE.lock().unwrap_or_else(PoisonError::into_inner);
+    match size {
+        Some(size) if size > SMALL && known.len() < REMEMBERED => {
+            known.insert((oid, name.to_owned()), (size, clock::monotonic()));
+        }
+        _ => {
+            known.remove(&(oid, name.to_owned()));
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Connecting: to a real server, to one that is down, and to things that are no server.
 
 mod fake;
+pub(crate) mod flood;
 mod psql;
 mod secrets;
 mod server;

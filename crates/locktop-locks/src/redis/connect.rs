@@ -1,12 +1,15 @@
 //! One connection, on which nothing takes longer than was said.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
+use tokio::task::AbortHandle;
 
 use super::error::TlsTrouble;
 use super::fault::RedisFault;
+use super::stream::{DialError, Stream};
 use super::tls;
 use super::url::RedisUrl;
 
@@ -102,6 +105,17 @@ pub struct Connection {
     server: RedisUrl,
     timeout: Duration,
     inner: MultiplexedConnection,
+    _driver: Arc<Driver>,
+}
+
+#[derive(Debug)]
+struct Driver(AbortHandle);
+
+impl Drop for Driver {
+    /// A server that does not answer would keep it alive for ever.
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Connection {
@@ -111,20 +125,24 @@ impl Connection {
     /// When the server cannot be reached, does not answer in time, is not who it should be, or refuses the password or the
     /// database.
     pub async fn open(server: &RedisUrl, timeout: Duration) -> Result<Self, RedisFault> {
-        let unfit = |trouble| RedisFault::Tls { server: server.clone(), trouble };
         // The one time limit that holds is the one around everything: looking up a name has none of its own.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(Some(timeout));
         let connecting = async {
-            let client = server.tls.client(&server.info).await.map_err(unfit)?;
-            let inner = client.get_multiplexed_async_connection_with_config(&config).await;
-            inner.map_err(|error| {
+            let stream = Stream::dial(&server.info, &server.tls).await.map_err(|error| match error {
+                DialError::Tls(trouble) => RedisFault::Tls { server: server.clone(), trouble },
+                DialError::Io(error) => refused(server, &error.into()),
+            })?;
+            let made =
+                MultiplexedConnection::new_with_config(server.info.redis_settings(), stream, config).await;
+            made.map_err(|error| {
                 if error.is_timeout() { unanswered(server, timeout) } else { refused(server, &error) }
             })
         };
-        let inner = tokio::time::timeout(timeout, connecting).await;
-        let inner = inner.map_err(|_| unanswered(server, timeout))??;
-        Ok(Self { server: server.clone(), timeout, inner })
+        let made = tokio::time::timeout(timeout, connecting).await;
+        let (inner, driver) = made.map_err(|_| unanswered(server, timeout))??;
+        let driver = Arc::new(Driver(tokio::spawn(driver).abort_handle()));
+        Ok(Self { server: server.clone(), timeout, inner, _driver: driver })
     }
 
     /// The server that it is connected to.

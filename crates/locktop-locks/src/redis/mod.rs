@@ -3,6 +3,7 @@
 mod connect;
 mod error;
 mod fault;
+mod stream;
 mod tls;
 mod url;
 

@@ -8,8 +8,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, RedisError, TlsCertificates};
-use rustls::{AlertDescription, CertificateError, InvalidMessage};
+use locktop_base::text::one_line;
+use redis::RedisError;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{self, CryptoProvider, ring};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, InvalidMessage, RootCertStore,
+    SignatureScheme,
+};
+use tokio_rustls::TlsConnector;
 
 use super::error::{RedisUrlError, TlsTrouble};
 
@@ -59,46 +68,108 @@ impl TlsFiles {
         Ok(Self { authorities, identity })
     }
 
-    /// A client for this address, with what is in the files by now.
-    pub(super) async fn client(&self, info: &ConnectionInfo) -> Result<Client, TlsTrouble> {
-        let unfit = |error: RedisError| {
-            TlsTrouble::Files(locktop_base::text::one_line(&error.to_string()).into_owned())
+    /// What makes TLS connections, with what is in the files by now.
+    pub(super) async fn connector(&self, insecure: bool) -> Result<TlsConnector, TlsTrouble> {
+        let unfit = |error: rustls::Error| TlsTrouble::Files(one_line(&error.to_string()).into_owned());
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_safe_default_protocol_versions().map_err(unfit)?;
+        let builder = if insecure {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+        } else {
+            builder.with_root_certificates(self.roots().await?)
         };
-        if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
-            return Client::open(info.clone()).map_err(unfit);
-        }
-        // Somebody who links this library may have several; then none is taken without being asked for, with a panic.
-        // Where there is one it stays.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        if *self == Self::default() {
-            return Client::open(info.clone()).map_err(unfit);
-        }
-        let root_cert = match &self.authorities {
-            Some(file) => Some(read(file).await?),
-            None => None,
-        };
-        let client_tls = match &self.identity {
+        let config = match &self.identity {
+            None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
-                Some(ClientTlsConfig { client_cert: read(certificate).await?, client_key: read(key).await? })
+                let chain = certificates(&read(certificate).await?, certificate)?;
+                let bad = |error: pem::Error| TlsTrouble::Files(format!("{}: {error}", key.display()));
+                let key = PrivateKeyDer::from_pem_slice(&read(key).await?).map_err(bad)?;
+                builder.with_client_auth_cert(chain, key).map_err(unfit)?
             }
-            None => None,
         };
-        // Certificates that are none would leave an empty list, and the server would be blamed.
-        if root_cert.as_ref().is_some_and(|pem| !has_certificate(pem)) {
-            let file = self.authorities.as_deref().unwrap_or(Path::new("")).display();
-            return Err(TlsTrouble::Files(format!("{file} has no certificate in PEM")));
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+
+    /// The authorities that are trusted: those of the file, or else the system's.
+    async fn roots(&self) -> Result<RootCertStore, TlsTrouble> {
+        let mut roots = RootCertStore::empty();
+        match &self.authorities {
+            Some(file) => {
+                for certificate in certificates(&read(file).await?, file)? {
+                    let bad =
+                        |error: rustls::Error| TlsTrouble::Files(format!("{}: {error}", file.display()));
+                    roots.add(certificate).map_err(bad)?;
+                }
+            }
+            None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
         }
-        Client::build_with_tls(info.clone(), TlsCertificates { client_tls, root_cert }).map_err(unfit)
+        Ok(roots)
+    }
+}
+
+/// The certificates of a file: without any, the server would be blamed.
+fn certificates(text: &[u8], file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsTrouble> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    let read = read.map_err(|error| TlsTrouble::Files(format!("{}: {error}", file.display())))?;
+    if read.is_empty() {
+        return Err(TlsTrouble::Files(format!("{} has no certificate in PEM", file.display())));
+    }
+    Ok(read)
+}
+
+/// Takes any certificate, as `#insecure` asks for. Its key must sign the handshake all the same.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        crypto::verify_tls12_signature(
+            message,
+            certificate,
+            signed,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        crypto::verify_tls13_signature(
+            message,
+            certificate,
+            signed,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 
 async fn read(file: &Path) -> Result<Vec<u8>, TlsTrouble> {
     let unread = |error: io::Error| TlsTrouble::Files(format!("cannot read {}: {error}", file.display()));
     tokio::fs::read(file).await.map_err(unread)
-}
-
-fn has_certificate(pem: &[u8]) -> bool {
-    String::from_utf8_lossy(pem).contains("-----BEGIN CERTIFICATE-----")
 }
 
 /// What was wrong with TLS, if that is what the error is about.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::super::auth_watch::AuthWatch;
-use super::super::conninfo::{ConnInfo, Endpoint, Host, Negotiation, RequireAuth, SslMode, socket};
+use super::super::conninfo::{ConnInfo, Endpoint, Host, Negotiation, SslMode, socket};
 use super::super::socket::Address;
 
 /// One attempt to connect: an address of an endpoint, with the settings that count there.
@@ -23,7 +23,7 @@ impl Attempt<'_> {
     pub(super) fn watch(&self, mode: SslMode) -> AuthWatch {
         let tls = mode > SslMode::Allow;
         match self.info.tls.negotiation {
-            Negotiation::Direct if tls => AuthWatch::new(&RequireAuth::default(), false),
+            Negotiation::Direct if tls => AuthWatch::none(),
             _ => AuthWatch::new(&self.info.require_auth, tls),
         }
     }

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use tokio_postgres::error::{DbError, SqlState};
 
 use super::super::auth_watch::AuthRefused;
+use super::super::bounds::TooLarge;
 use super::super::conninfo::{Host, PasswordOrigin, socket};
 use super::super::error::ConnectError;
 use super::super::tls::{Stage, TlsError};
@@ -65,6 +66,9 @@ fn broken(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
     if let Some(AuthRefused(method)) = inner.and_then(|inner| inner.downcast_ref()) {
         let wanted = line(attempt.info.require_auth.text().unwrap_or_default());
         return ConnectError::AuthNotAllowed { place, method: method.word(), wanted };
+    }
+    if let Some(refused) = inner.and_then(|inner| inner.downcast_ref::<TooLarge>()) {
+        return ConnectError::BrokenOff { place, reason: refused.to_string() };
     }
     // With TLS 1.3 the server says what it thinks of our certificate only now.
     if inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() {

@@ -29,7 +29,7 @@ pub use cancel::Canceller;
 pub use listen::{Listening, listen};
 pub use notifications::{Notification, Notifications, Received};
 use open::{Failure, within};
-pub use path::{SearchPath, pin};
+pub use path::{SearchPath, local_settings, pin, settings_on_own_path};
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]

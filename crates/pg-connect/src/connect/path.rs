@@ -1,14 +1,54 @@
-//! The search path: pinned before anything else is asked.
+//! The settings of a session: pinned before anything else is asked, the search path first.
 //!
 //! Whoever owns a database may set `search_path` for all who connect to it (`ALTER DATABASE … SET`), and put operators of his own before
 //! those of the server. With the pinned path every name in a statement of ours is the server's. What the role's own path was, is kept: it
 //! says which tables are meant by a name alone.
 
+use futures_util::future::join;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// None of these looks anything up, in a catalog or along a path; so nothing of anybody's runs, and no lock is waited for. A string means
-/// what it says, whatever the database's owner has set.
-const PIN: &str = "SHOW search_path; SET search_path = pg_catalog, pg_temp; SET standard_conforming_strings = on; SELECT current_user";
+/// What an owner of a database or role may have set for all who connect, and what our statements rely on. This is the one list of them.
+/// `TimeZone` is not among them: it says which moment a time without a zone is.
+const SETTINGS: [(&str, &str); 15] = [
+    ("standard_conforming_strings", "on"),
+    ("statement_timeout", "'10s'"),
+    ("lock_timeout", "'3s'"),
+    ("idle_in_transaction_session_timeout", "'60s'"),
+    ("default_transaction_isolation", "'read committed'"),
+    ("default_transaction_deferrable", "off"),
+    ("client_min_messages", "warning"),
+    ("quote_all_identifiers", "off"),
+    ("DateStyle", "'ISO, MDY'"),
+    ("IntervalStyle", "postgres"),
+    ("bytea_output", "hex"),
+    ("extra_float_digits", "1"),
+    ("xmloption", "content"),
+    ("array_nulls", "on"),
+    ("transform_null_equals", "off"),
+];
+
+const PATH: &str = "search_path = pg_catalog, pg_temp;";
+
+/// What ends a session that waits, where the server has it: `idle_session_timeout` since 14, `transaction_timeout` since 17.
+const ENDS: &str = "SELECT pg_catalog.set_config(name, '0', false) FROM (VALUES ('idle_session_timeout'), ('transaction_timeout')) AS v (name) \
+     WHERE pg_catalog.current_setting(name, true) IS NOT NULL";
+
+/// The statements that make them for the rest of a transaction, each ended by a semicolon. None looks anything up, in a catalog or along a
+/// path; so nothing of anybody's runs, and no lock is waited for.
+#[must_use]
+pub fn local_settings() -> String {
+    format!("SET LOCAL {PATH}{}", settings_on_own_path())
+}
+
+/// The same along the role's own search path.
+#[must_use]
+pub fn settings_on_own_path() -> String {
+    made("SET LOCAL")
+}
+
+fn made(scope: &str) -> String {
+    SETTINGS.iter().map(|(name, value)| format!("{scope} {name} = {value};")).collect()
+}
 
 /// The path that a role has by itself: names of schemas, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,12 +102,15 @@ fn unquote(text: &str) -> (String, &str) {
     (name, "")
 }
 
-/// Pins the path of a new connection, before anything else is asked on it.
+/// Makes the settings of a new connection, before anything else is asked on it.
 ///
 /// # Errors
 /// When the server refuses, or the connection breaks: then nothing else may be asked.
 pub async fn pin(client: &Client) -> Result<SearchPath, tokio_postgres::Error> {
-    let messages = client.simple_query(PIN).await?;
+    let pin = format!("SHOW search_path; SET {PATH}{} SELECT current_user", made("SET"));
+    let (messages, ends) = join(client.simple_query(&pin), client.simple_query(ENDS)).await;
+    ends.and(Ok(()))?;
+    let messages = messages?;
     let mut values = messages.iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten(),
         _ => None,

@@ -290,3 +290,31 @@ fn an_idle_transaction_is_told_before_it_blocks() {
     let stage = Stage::new().backends(vec![idle(7, 120), idle(8, 697), idle(9, 59)]);
     assert_eq!(&*stage.only().summary, "8 idle in transaction 11m37s, no waiters, and 1 more");
 }
+
+#[test]
+fn a_thousand_tables_that_fail_for_one_reason_are_one_finding() {
+    use crate::model::systems::{Source, TableRows};
+    let mut stage = Stage::new();
+    let table = |name: String, reason: String| {
+        let source = std::sync::Arc::new(Source { name: name.into(), ..Source::default() });
+        TableRows { source, section: Section::default().stale(reason.into()), is_cut: false }
+    };
+    let untrusted = |owner: &str, number: usize| {
+        let name = format!("s{number}.distlock");
+        let reason = format!("{name} is not read: {owner} is not trusted");
+        table(name, reason)
+    };
+    let mut leases: Vec<_> = (0..1000).map(|number| untrusted("mallory", number)).collect();
+    leases.extend((1000..1005).map(|number| untrusted("bob", number)));
+    leases.push(table("x.distlock".to_owned(), "x.distlock was locked a moment ago".to_owned()));
+    stage.snapshot.systems.leases = leases;
+    let found: Vec<_> = stage.find().iter().map(|finding| finding.summary.to_string()).collect();
+    assert_eq!(
+        found,
+        [
+            "cannot read leases of 1,000 tables (s0.distlock, s1.distlock, s2.distlock, …): it is not read: mallory is not trusted",
+            "cannot read leases of 5 tables (s1000.distlock, s1001.distlock, s1002.distlock, …): it is not read: bob is not trusted",
+            "cannot read leases of x.distlock: x.distlock was locked a moment ago",
+        ]
+    );
+}

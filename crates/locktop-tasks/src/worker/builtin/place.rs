@@ -38,6 +38,8 @@ pub(super) async fn open(info: &ConnInfo, key: i64, why: &mut String) -> Result<
         }
         wait(&mut pause).await;
     };
+    // The database may have a limit for sessions that wait.
+    let _ = connection.client.batch_execute("SET idle_session_timeout = 0").await;
     // Tried and not waited for: who waits for a lock is in the way of nobody, but is seen to wait for what cannot be hurried.
     while !first(&connection.client, &format!("SELECT pg_catalog.pg_try_advisory_lock({key})"))
         .await

@@ -1,0 +1,112 @@
+//! The stream to a server: a socket, TLS on it if the URL asks for it, and a bound on what is read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use redis::{ConnectionAddr, ConnectionInfo};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::error::TlsTrouble;
+use super::tls::TlsFiles;
+
+/// Bytes that are read in answer to what was sent last. The driver collects an answer before it is read.
+const MOST: usize = 8 << 20;
+
+/// What a line counts for beside its bytes: each element of an array has one, and takes as much here.
+const LINE: usize = 64;
+
+trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
+
+/// A stream that is read up to a bound.
+pub(super) struct Stream {
+    inner: Box<dyn Both>,
+    left: usize,
+}
+
+/// Why there is no stream.
+pub(super) enum DialError {
+    Tls(TlsTrouble),
+    Io(io::Error),
+}
+
+impl From<io::Error> for DialError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Stream {
+    pub(super) async fn dial(info: &ConnectionInfo, files: &TlsFiles) -> Result<Self, DialError> {
+        let inner: Box<dyn Both> = match info.addr() {
+            ConnectionAddr::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            ConnectionAddr::Tcp(host, port) => Box::new(tcp(host, *port).await?),
+            ConnectionAddr::TcpTls { host, port, insecure, .. } => {
+                let connector = files.connector(*insecure).await.map_err(DialError::Tls)?;
+                let name = rustls::pki_types::ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+                Box::new(connector.connect(name, tcp(host, *port).await?).await?)
+            }
+            _ => return Err(io::Error::from(io::ErrorKind::Unsupported).into()),
+        };
+        Ok(Self::of(inner))
+    }
+
+    fn of(inner: Box<dyn Both>) -> Self {
+        Self { inner, left: MOST }
+    }
+
+    fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        let left = self.left.checked_sub(bytes.len() + lines * LINE);
+        self.left = left.ok_or_else(|| {
+            let most = MOST >> 20;
+            let why = format!("it sent more than the {most} MB that are read in answer to a command: this is no Redis server, or not the right one");
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })?;
+        Ok(())
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.inner).poll_read(context, buffer);
+        if matches!(polled, Poll::Ready(Ok(()))) {
+            this.count(buffer.filled().get(before..).unwrap_or_default())?;
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.left = MOST;
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,199 @@
+//! How much a server may send. The driver collects a message before it reads it, and rows until their last: without a bound, a server,
+//! or a host on the way to one, could fill our memory with 2 GB before it has let us in.
+//!
+//! Sources: `PQconnectPoll` in `src/interfaces/libpq/fe-connect.c` (2,000 and 30,000 bytes before login) and
+//! `VALID_LONG_MESSAGE_TYPE` in `fe-protocol3.c` (30,000 bytes of most messages after it).
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes of a request for authentication.
+const REQUEST: usize = 2_000;
+
+/// Bytes of a message that is not of the kinds that hold data, and of each before login.
+const SHORT: usize = 30_000;
+
+/// Bytes of all messages until the session is ready: its settings, and what a login trigger says.
+const LOGIN: usize = 1 << 20;
+
+/// Bytes that describe columns. A table has at most 1,600, and a name 63 bytes.
+const COLUMNS: usize = 512 << 10;
+
+/// Bytes of any other message.
+const MESSAGE: usize = 16 << 20;
+
+/// Bytes of the rows of one answer, as they are held here: the driver may collect them.
+const ROWS: usize = 32 << 20;
+
+/// What each row takes beside its bytes.
+const ROW: usize = 128;
+
+/// Bytes of everything else until an answer ends. What reads a COPY counts for itself.
+const ANSWER: usize = 256 << 20;
+
+/// Names of settings that a server reports: the driver keeps them all.
+const SETTINGS: usize = 256;
+
+/// A server sends more than is read. Nothing of what it said can be trusted then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TooLarge {
+    /// The beginning of a message names a length that none has.
+    #[error(
+        "it sent a message of {length} bytes, of which at most {limit} are read {when}: this is no PostgreSQL server, or not the right one"
+    )]
+    Message { length: usize, limit: usize, when: &'static str },
+    /// Many messages.
+    #[error("it sent more than {} MB {when}, which is more than is read", .limit >> 20)]
+    Answer { limit: usize, when: &'static str },
+    /// Many settings.
+    #[error("it reported more than {SETTINGS} settings, which no PostgreSQL server does")]
+    Settings,
+}
+
+/// What a connection was last broken off for. The driver reports no more than its end to those that wait for an answer.
+static LAST: Mutex<Option<TooLarge>> = Mutex::new(None);
+
+/// Keeps it for [`last`].
+pub(crate) fn remember(refused: TooLarge) {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);
+}
+
+/// Why a connection of this process was broken off.
+pub(crate) fn last() -> Option<TooLarge> {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was sent since the last answer ended.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bounds {
+    /// The server knows who we are.
+    pub(crate) is_known: bool,
+    /// The first `ReadyForQuery` was there.
+    is_ready: bool,
+    rows: usize,
+    rest: usize,
+    settings: HashSet<Vec<u8>>,
+    /// The beginning of a `ParameterStatus`; none in other messages.
+    setting: Option<Vec<u8>>,
+}
+
+impl Bounds {
+    /// A message begins; its length counts itself, and not its type.
+    pub(crate) fn message(&mut self, kind: u8, length: usize) -> Result<(), TooLarge> {
+        let (limit, when) = if self.is_ready {
+            let limit = match kind {
+                b'T' => COLUMNS,
+                b'D' | b'd' | b'V' | b'E' | b'N' | b'A' => MESSAGE,
+                _ => SHORT,
+            };
+            (limit, "of that kind")
+        } else {
+            (if !self.is_known && kind == b'R' { REQUEST } else { SHORT }, "before login")
+        };
+        if !(4..=limit).contains(&length) {
+            return Err(TooLarge::Message { length, limit, when });
+        }
+        self.setting = (kind == b'S').then(Vec::new);
+        match kind {
+            b'Z' => {
+                self.is_ready = true;
+                (self.rows, self.rest) = (0, 0);
+            }
+            b'D' => self.rows += length + ROW,
+            _ => self.rest += length + 1,
+        }
+        let rest = if self.is_ready { (ANSWER, "in one answer") } else { (LOGIN, "before login") };
+        for (sent, (limit, when)) in [(self.rows, (ROWS, "in the rows of one answer")), (self.rest, rest)] {
+            if sent > limit {
+                return Err(TooLarge::Answer { limit, when });
+            }
+        }
+        if self.settings.len() > SETTINGS { Err(TooLarge::Settings) } else { Ok(()) }
+    }
+
+    /// Some of what follows the length.
+    pub(crate) fn body(&mut self, bytes: &[u8]) {
+        let Some(name) = &mut self.setting else { return };
+        let end = bytes.iter().position(|byte| *byte == 0);
+        name.extend_from_slice(bytes.get(..end.unwrap_or(bytes.len()).min(SHORT)).unwrap_or_default());
+        if end.is_some()
+            && let Some(name) = self.setting.take()
+        {
+            self.settings.insert(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready() -> Bounds {
+        let mut bounds = Bounds { is_known: true, ..Bounds::default() };
+        bounds.message(b'Z', 5).unwrap();
+        bounds
+    }
+
+    #[test]
+    fn lengths_are_those_of_libpq_before_login() {
+        for (kind, is_known, most) in [
+            (b'R', false, 2_000),
+            (b'R', true, 30_000),
+            (b'E', false, 30_000),
+            (b'S', true, 30_000),
+            (b'D', true, 30_000),
+        ] {
+            let sent = |length| Bounds { is_known, ..Bounds::default() }.message(kind, length);
+            assert_eq!(sent(most), Ok(()));
+            for length in [most + 1, 2_147_483_647, 3, 0] {
+                assert!(
+                    matches!(sent(length), Err(TooLarge::Message { when: "before login", .. })),
+                    "{length}"
+                );
+            }
+        }
+        let mut bounds = Bounds { is_known: true, ..Bounds::default() };
+        let sent = (0..1000).find_map(|_| bounds.message(b'N', 30_000).err());
+        assert_eq!(sent, Some(TooLarge::Answer { limit: LOGIN, when: "before login" }));
+    }
+
+    #[test]
+    fn an_answer_has_an_end() {
+        for (kind, length, many) in
+            [(b'D', 6, 300_000), (b'D', 1 << 20, 33), (b'd', 4 << 20, 65), (b'N', 1 << 20, 257)]
+        {
+            let mut bounds = ready();
+            for _ in 0..many - many / 30 - 2 {
+                assert_eq!(bounds.message(kind, length), Ok(()), "{kind}");
+            }
+            let refused = (0..many).find_map(|_| bounds.message(kind, length).err());
+            assert!(matches!(refused, Some(TooLarge::Answer { .. })), "{kind}");
+            let mut bounds = ready();
+            for _ in 0..many * 3 {
+                bounds.message(kind, length).unwrap();
+                bounds.message(b'Z', 5).unwrap();
+            }
+        }
+        for (kind, length) in
+            [(b'T', 600 << 10), (b'D', 17 << 20), (b'A', 1 << 30), (b'K', 40_000), (b'x', 40_000)]
+        {
+            assert!(ready().message(kind, length).is_err(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_same_setting_may_be_reported_for_ever_and_many_may_not() {
+        let mut bounds = ready();
+        let mut report = |name: &str| {
+            bounds.message(b'Z', 5)?;
+            bounds.message(b'S', 40)?;
+            // However it arrives.
+            name.as_bytes().iter().for_each(|byte| bounds.body(&[*byte]));
+            bounds.body(b"\0on\0");
+            Ok::<(), TooLarge>(())
+        };
+        (0..10_000).for_each(|_| report("search_path").unwrap());
+        let refused = (0..1000).find_map(|number| report(&format!("x{number}")).err());
+        assert_eq!(refused, Some(TooLarge::Settings));
+    }
+}
