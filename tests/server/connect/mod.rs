@@ -2,6 +2,7 @@
 
 mod fake;
 pub(crate) mod flood;
+mod hostile_settings;
 mod psql;
 mod secrets;
 mod server;
