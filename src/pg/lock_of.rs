@@ -37,8 +37,10 @@ pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, L
     let script = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; {settings} SET LOCAL statement_timeout = '3s'; \
          SET LOCAL lock_timeout = '1s'; {}; COMMIT",
-        queries.join(";
-"),
+        queries.join(
+            ";
+"
+        ),
         settings = pg_connect::connect::settings_on_own_path(),
     );
     let answered = tokio::time::timeout(TIMEOUT, client.simple_query(&script)).await;

@@ -257,7 +257,9 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     }
     let (written, losses) = (tape.looks(), tape.losses());
     tape.end()?;
-    losses.iter().for_each(|losses| say(losses));
+    if let Some(losses) = losses {
+        say(&losses);
+    }
     if written == 0 {
         return Err(Failure::Other(format!("nothing was written: all {wanted} looks are damaged")));
     }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::model::Text;
 use crate::model::backend::Backend;
 use crate::model::blame::Key;
 use crate::model::past::{Look, Past};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
+use crate::model::{QueryText, Text};
 
 /// The same with at most so many characters of each statement, and how many statements of sessions were cut.
 pub(super) fn cut(look: &Look, most: usize) -> (Look, u64) {
@@ -16,7 +16,7 @@ pub(super) fn cut(look: &Look, most: usize) -> (Look, u64) {
     let mut count = 0;
     if let Some(snapshot) = look.view.snapshot.as_deref() {
         let mut snapshot = Snapshot::clone(snapshot);
-        count = cut_all(&mut snapshot.backends.rows, most);
+        count = cut_all(snapshot.backends.rows_mut(), most);
         view.snapshot = Some(Arc::new(snapshot));
     }
     if let Some(graph) = &mut past.graph_from {
@@ -31,8 +31,8 @@ pub(super) fn cut(look: &Look, most: usize) -> (Look, u64) {
 fn cut_all(backends: &mut Arc<Vec<Backend>>, most: usize) -> u64 {
     let mut count = 0;
     for query in Arc::make_mut(backends).iter_mut().filter_map(|backend| backend.query.as_mut()) {
-        if let Some(shorter) = shortened(query, most) {
-            *query = shorter;
+        if let Some(shorter) = shortened(query.unredacted(), most) {
+            *query = QueryText::from(shorter);
             count += 1;
         }
     }

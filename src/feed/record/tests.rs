@@ -572,9 +572,9 @@ fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     assert_eq!(recording.moments().len(), 3);
     let view = recording.view(2).unwrap();
     let snapshot = view.snapshot.as_deref().unwrap();
-    assert_eq!(snapshot.backends.rows.len() as u64, count);
-    for backend in snapshot.backends.rows.iter() {
-        let query = backend.query.as_deref().unwrap();
+    assert_eq!(snapshot.backends.last_rows().len() as u64, count);
+    for backend in snapshot.backends.last_rows().iter() {
+        let query = backend.query.as_ref().unwrap().unredacted();
         assert!(
             query.starts_with(&format!("SELECT {} xxx", backend.pid)) && query.len() < 1200,
             "{}",

@@ -118,7 +118,8 @@ fn new(
     since: Option<Timestamp>,
 ) -> Finding {
     let age = since.map(|since| format!("{} old", crate::text::duration(look.age(since))));
-    let (old, shown) = age.map_or_else(Default::default, |age| (format!(", {age}"), format!("; the rows shown are {age}")));
+    let (old, shown) =
+        age.map_or_else(Default::default, |age| (format!(", {age}"), format!("; the rows shown are {age}")));
     let summary = format!("{what}: {reason}{shown}");
     let finding = Finding::new("stale_section", Severity::Warning, summary, Subject::Section(section));
     Finding { since, ..finding.short(format!("{what}{old}")) }

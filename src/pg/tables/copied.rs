@@ -107,8 +107,8 @@ impl Copying {
             });
             layout.wanted.push((*kind, place));
         }
-        let (named, columns) = (table.named().sql(), names.join(", "));
-        let sql = format!("COPY {named} ({columns}) TO STDOUT (FORMAT binary)");
+        let (place, columns) = (table.named().sql(), names.join(", "));
+        let sql = format!("COPY {place} ({columns}) TO STDOUT (FORMAT binary)");
         let (oid, owner) = (table.oid, owner.to_owned());
         Ok(Ok(Self { statement: client.prepare(&sql).await?, layout, oid, name, owner }))
     }

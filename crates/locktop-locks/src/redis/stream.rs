@@ -59,7 +59,7 @@ impl Stream {
     }
 
     fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        let lines = bytes.split(|byte| *byte == b'\n').count() - 1;
         let left = self.left.checked_sub(bytes.len() + lines * LINE);
         self.left = left.ok_or_else(|| {
             let most = MOST >> 20;

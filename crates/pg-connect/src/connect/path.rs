@@ -47,7 +47,7 @@ pub fn settings_on_own_path() -> String {
 }
 
 fn made(scope: &str) -> String {
-    SETTINGS.iter().map(|(name, value)| format!("{scope} {name} = {value};")).collect()
+    SETTINGS.iter().map(|(name, value)| format!("{scope} {name} = {value};")).collect::<Vec<_>>().concat()
 }
 
 /// The path that a role has by itself: names of schemas, in order.

@@ -307,7 +307,7 @@ fn a_thousand_tables_that_fail_for_one_reason_are_one_finding() {
     let mut leases: Vec<_> = (0..1000).map(|number| untrusted("mallory", number)).collect();
     leases.extend((1000..1005).map(|number| untrusted("bob", number)));
     leases.push(table("x.distlock".to_owned(), "x.distlock was locked a moment ago".to_owned()));
-    stage.snapshot.systems.leases = leases;
+    std::sync::Arc::make_mut(&mut stage.snapshot.systems).leases = leases;
     let found: Vec<_> = stage.find().iter().map(|finding| finding.summary.to_string()).collect();
     assert_eq!(
         found,
