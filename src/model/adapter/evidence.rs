@@ -18,9 +18,9 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Whether its key is free, and the time is not over after which that proves that its worker is lost.
+    /// Whether its key is free, or no worker connected, and the time is not over after which that proves that its worker is lost.
     pub fn is_undecided(&self) -> bool {
-        self.state == State::Unknown && self.proof == Proof::Lock
+        self.state == State::Unknown && matches!(self.proof, Proof::Lock | Proof::Presence)
     }
 }
 

@@ -91,6 +91,7 @@ async fn a_silent_instance_is_gone_or_still_connected() {
         INSERT INTO pgboss.queue (name, active_count) VALUES ('q', 1), ('r', 1), ('s', 1);
         INSERT INTO pgboss.instance (id, host, pid, version, application_name, heartbeat_seconds, workers, started_on, heartbeat_on) VALUES
             ('00000000-0000-0000-0000-0000000000b1', 'web', 7, '12.38.0', 'pgboss:b1', 30, '[{\"queue\": \"q\", \"active\": 1}]', now() - interval '1 hour', now() - interval '91 s'),
+            ('00000000-0000-0000-0000-0000000000b0', 'web', 6, '12.38.0', 'pgboss:b0', 30, '[{\"queue\": \"r\", \"active\": 1}]', now() - interval '2 hours', now() - interval '1 hour'),
             ('00000000-0000-0000-0000-0000000000b2', 'web', 8, '12.38.0', 'pgboss:b2', 30, '[{\"queue\": \"r\", \"active\": 0}]', now() - interval '1 hour', now() - interval '91 s'),
             ('00000000-0000-0000-0000-0000000000b3', 'web', 9, '12.38.0', 'pgboss:b3', 30, '[{\"queue\": \"r\", \"active\": 0}, {\"queue\": \"s\", \"active\": 1}]', now() - interval '1 minute', now());
         INSERT INTO pgboss.job (name, state, started_on) VALUES ('q', 'active', now() - interval '5 minutes'), ('r', 'active', now() - interval '80 s'), ('s', 'active', now() - interval '30 s');";
@@ -105,7 +106,7 @@ async fn a_silent_instance_is_gone_or_still_connected() {
         [("q", "lost", "heartbeat", "as"), ("r", "lost", "heartbeat", "as"), ("s", "running", "lease", "")];
     assert_eq!(told(&view), expected(&rows), "15 minutes are not over");
     let states: Vec<_> = view.adapters.workers.iter().map(|row| row.state).collect();
-    assert_eq!(states, [WorkerState::Gone, WorkerState::Silent, WorkerState::Live]);
+    assert_eq!(states, [WorkerState::Gone, WorkerState::Gone, WorkerState::Silent, WorkerState::Live]);
     let json = stage.json();
     let one = &json["adapters"][0];
     let sessions = |name: &str| {
