@@ -161,9 +161,11 @@ pub(super) fn called(tokens: &[Token<'_>], left: usize) -> Unknown {
     {
         return Unknown::Variable(format!(":{}", variable.text));
     }
-    let words = tokens.iter().take(3.min(at.max(1))).take_while(|token| {
-        token.kind == Kind::Word && token.text.bytes().all(|byte| byte.is_ascii_alphabetic())
-    });
+    let is_key_word = |token: &Token<'_>| {
+        SECOND.iter().take(3).any(|(_, words)| is_among(token, words)) || token.is("SEARCH")
+    };
+    let words = tokens.iter().take(at.clamp(1, 3)).enumerate();
+    let words = words.take_while(|(place, token)| *place == 0 || is_key_word(token)).map(|(_, token)| token);
     let name = words.map(|token| token.text.to_ascii_uppercase()).collect::<Vec<_>>().join(" ");
     let from = tokens.get(at).map_or_else(|| "its end".to_owned(), |token| format!("\"{}\"", token.shown()));
     Unknown::Form(name, from)

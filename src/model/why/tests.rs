@@ -21,7 +21,7 @@ fn a_migration_behind_an_idle_transaction() {
     assert_eq!(
         said(sample::incident(0.0), 4410),
         "ALTER TABLE … ADD COLUMN takes AccessExclusive on accounts.\n\
-         4312 app@web-3 has RowExclusive on it, as INSERT, UPDATE, DELETE, MERGE take it: others may read it, lock its rows (FOR UPDATE), \
+         4312 app@web-3 has RowExclusive on it, as INSERT, UPDATE, DELETE, MERGE take it: others can read it, lock its rows (FOR UPDATE), \
          change its rows, and vacuum or analyze it, but not build an index on it, add triggers to it, or drop, truncate or alter it.\n\
          It keeps that until its transaction ends, and has been idle in it for 3m12s: its client has to end it.\n\
          16 more stand behind it, although 4312 app@web-3 alone would let them pass."
@@ -35,7 +35,7 @@ fn a_migration_behind_an_idle_transaction() {
     assert_eq!(said(sample::incident(0.0), 4312), "", "it does not wait");
     assert!(said(sample::incident(0.0), 5001).contains(
         "the prepared transaction 'order-17' has AccessExclusive on it, as DROP TABLE, TRUNCATE, VACUUM FULL, most of ALTER TABLE take it: \
-         nobody else may even read it.\nIt has no process: its locks stay until somebody sends COMMIT PREPARED or ROLLBACK PREPARED."
+         others cannot even read it.\nIt has no process: its locks stay until somebody sends COMMIT PREPARED or ROLLBACK PREPARED."
     ));
 }
 
@@ -74,7 +74,7 @@ fn waits_that_are_not_for_a_table() {
     for (tag, has, needs, expected) in [
         (xid, (x, ""), (s, "UPDATE accounts SET x = 1"), format!("UPDATE wants a row that 1 app@web has changed or locked: it waits for the end of that transaction.\n{idle}")),
         (xid, (x, ""), (s, "INSERT INTO accounts VALUES (1)"), format!("INSERT waits for the end of the transaction of 1 app@web, which has inserted the same key, or changed a row that a foreign key refers to.\n{idle}")),
-        (xid, (x, ""), (s, "CALL f()"), format!("Its statement waits for the end of the transaction of 1 app@web.\n{idle}")),
+        (xid, (x, ""), (s, "FLY"), format!("Its statement waits for the end of the transaction of 1 app@web.\n{idle}")),
         (row, (x, ""), (x, "DELETE FROM accounts"), "DELETE wants the row of accounts (0,7), as others do. 1 app@web is the next to have it.".to_owned()),
         (vxid, (x, ""), (s, "CREATE INDEX CONCURRENTLY ON accounts (x)"), format!("CREATE INDEX CONCURRENTLY goes on when the transactions that were there before it have ended: now it waits for that of 1 app@web.\n{idle}")),
         (vxid, (x, ""), (s, "DROP TABLE a"), format!("DROP TABLE waits for the end of the transaction of 1 app@web.\n{idle}")),

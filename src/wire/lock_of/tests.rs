@@ -63,10 +63,10 @@ ALTER TABLE … ADD COLUMN … DEFAULT, volatile
   until        the end of its transaction
   meanwhile    others cannot even read it
   work         may rewrite the table and its indexes while it holds the lock
-  note         a volatile default (random(), nextval(), gen_random_uuid(), clock_timestamp()) gives each
-               row a value of its own and rewrites the table; any other default does not
-  advice       SET lock_timeout = '2s' before it, and retry if it fails: while it waits, later conflicting
-               requests queue behind it
+  note         a volatile default (random(), nextval(), gen_random_uuid(), clock_timestamp()) gives
+               each row a value of its own and rewrites the table; any other default does not
+  advice       SET lock_timeout = '2s' before it, and retry if it fails: while it waits, later
+               conflicting requests queue behind it
   advice       add the column without it, SET DEFAULT, and fill the old rows in batches"
     );
     assert_eq!(report.verdict(), Verdict::Free);

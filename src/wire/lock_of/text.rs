@@ -35,6 +35,10 @@ impl Page {
         let room = self.width.unwrap_or(usize::MAX).max(30);
         self.lines.extend(lines(&one_line(words), room));
     }
+
+    fn blank(&mut self) {
+        self.lines.push(String::new());
+    }
 }
 
 /// The report for people, with its last end of line.
@@ -45,7 +49,7 @@ pub fn text(report: &Report, width: Option<usize>) -> String {
     }
     for (number, piece) in report.pieces.iter().enumerate() {
         if number > 0 {
-            page.head("");
+            page.blank();
         }
         let at =
             if report.is_script() { format!("{}, line {}: ", number + 1, piece.line) } else { String::new() };
@@ -58,14 +62,14 @@ pub fn text(report: &Report, width: Option<usize>) -> String {
         }
     }
     for (heading, lines) in report.transactions() {
-        page.head("");
+        page.blank();
         page.head(&heading);
         for (label, line) in lines {
             page.put(label, &line);
         }
     }
     if report.is_script() {
-        page.head("");
+        page.blank();
         page.head(&summary(report));
     }
     page.lines.join("\n")
@@ -198,11 +202,8 @@ fn takes(page: &mut Page, statement: &Statement) {
         };
         page.put("releases", &what);
     }
-    if taken.is_empty()
-        && statement.calls.is_empty()
-        && statement.control.is_none()
-        && statement.unseen.is_empty()
-    {
+    let is_plain = statement.calls.is_empty() && statement.control.is_none() && statement.unseen.is_empty();
+    if taken.is_empty() && is_plain && !statement.name.starts_with('\\') {
         page.put("takes", "no lock that another statement waits for");
     }
 }
