@@ -73,8 +73,10 @@ fn repeating(socket: PathBuf, kind: u8, count: usize) -> u16 {
             server.read_exact(&mut all[5..])?;
             seen += usize::from(head[0] == kind);
             let many = all.repeat((1 << 16) / all.len() + 1);
-            while seen == count {
-                client.write_all(&many)?;
+            if seen == count {
+                loop {
+                    client.write_all(&many)?;
+                }
             }
             client.write_all(&all)?;
         }
@@ -153,7 +155,7 @@ fn before_login_no_message_is_larger_than_libpq_reads() {
             zeros.clone(),
             "30000 are read before login",
         ),
-        ("errors", Vec::new(), whole(b'N', &[b'S'; 20_000]), "before login"),
+        ("errors", Vec::new(), whole(b'N', &vec![b'S'; 20_000]), "before login"),
         ("settings", whole(b'R', &[0; 4]), whole(b'S', b"a\0b\0"), "1 MB before login"),
         ("notices", whole(b'R', &[0; 4]), whole(b'N', b"SWARNING\0Mx\0\0"), "1 MB before login"),
         (
