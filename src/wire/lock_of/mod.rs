@@ -190,6 +190,10 @@ impl Report {
         if omitted > 0 && !statement.takes.is_empty() {
             return Some(format!("{omitted} of the locks of the server were not read"));
         }
+        let is_read = now.view.snapshot.as_deref().is_some_and(|snapshot| snapshot.backends.is_known());
+        if statement.waits_for_snapshots() && !is_read {
+            return Some("pg_stat_activity was not read: older snapshots are not known".to_owned());
+        }
         let hidden: usize = self.met(number).map(|met| met.hidden).sum();
         (hidden > 0).then(|| {
             format!("the role may not see whether {hidden} sessions have older snapshots: GRANT pg_monitor TO the role")
