@@ -42,7 +42,7 @@ pub struct Obstacle {
 /// What one lock of a statement would meet.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Meeting {
-    /// Those in the way: first those that do not wait themselves, the oldest transaction first.
+    /// Those in the way: first those that do not wait themselves, last those that are queued; of each the oldest transaction first.
     pub in_the_way: Vec<Obstacle>,
     /// How many sessions have it locked, in whatever mode.
     pub using: usize,
@@ -122,7 +122,9 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
             one.roots = view.graph.roots_above(one.party);
         }
     }
-    let order = |one: &Obstacle| (one.how, !one.roots.is_empty(), one.since.is_none(), one.since, one.party);
+    let order = |one: &Obstacle| {
+        (one.how == How::Ahead, !one.roots.is_empty(), one.how, one.since.is_none(), one.since, one.party)
+    };
     found.in_the_way.sort_by_key(order);
     found
 }

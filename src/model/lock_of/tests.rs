@@ -63,7 +63,7 @@ fn who_is_in_the_way() {
         ("DROP INDEX CONCURRENTLY orders", false, vec![(11, How::Transaction), (12, How::Transaction)]),
         ("SELECT * FROM orders", false, vec![]),
         ("SELECT * FROM orders", true, vec![(13, How::Ahead)]),
-        ("CREATE INDEX CONCURRENTLY ON orders (x)", true, vec![(13, How::Ahead), (12, How::Transaction)]),
+        ("CREATE INDEX CONCURRENTLY ON orders (x)", true, vec![(12, How::Transaction), (13, How::Ahead)]),
     ] {
         assert_eq!(short(&met(scene(has_third), statement)), expected, "{statement}");
     }
