@@ -88,8 +88,14 @@ pub const STATEMENTS: &[ReadingStatement] = &[
     statement(
         "lock_of",
         When::Command,
-        &["SELECT DISTINCT ON (a.number) a.number, c.oid, n.nspname, c.relkind"],
+        &["SELECT a.number, c.oid, a.nspname, c.relkind, c.reltuples, c.relpages, i.indrelid"],
     ),
+    statement(
+        "lock_of_others",
+        When::Command,
+        &["SELECT a.number, o.role, c.oid, n.nspname, c.relname, o.names"],
+    ),
+    statement("lock_of_objects", When::Command, &["SELECT a.number, 'object' AS role, c.oid"]),
 ];
 
 /// Goes before the query of a table (`crates/locktop-tasks/assets/sql/trust/table.sql`).
@@ -132,6 +138,8 @@ mod tests {
             ("tick", sql::TICK),
             ("lock_of", sql::LOCK_OF),
             ("lock_of_elsewhere", sql::LOCK_OF_ELSEWHERE),
+            ("lock_of_others", sql::LOCK_OF_OTHERS),
+            ("lock_of_objects", sql::LOCK_OF_OBJECTS),
         ] {
             assert_eq!(named(text).map(|statement| statement.name), Some(name), "{text}");
         }

@@ -307,7 +307,10 @@ fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
         "app@web-3 · accounts · SELECT * FROM accounts WHERE id = 7 FOR UPDATE"
     );
     assert_eq!(about("root_blocker", "4977"), "deploy@prisma · SELECT pg_advisory_lock(72707369)");
-    assert_eq!(about("convoy", "4410"), "root 4312: 1 continues now, 16 in turn · deploy@ci");
+    assert_eq!(
+        about("convoy", "4410"),
+        "root 4312: 1 continues now, 16 in turn · deploy@ci · ALTER TABLE accounts ADD note text"
+    );
     assert_eq!(about("prepared_transaction", "order-17"), "in app: ROLLBACK PREPARED 'order-17'");
 }
 
