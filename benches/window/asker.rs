@@ -111,7 +111,6 @@ impl Asker {
             pid,
             backend_start: row.get::<_, Option<Timestamp>>(0)?,
             client: plan::Client {
-                any: false,
                 application: row.get::<_, Option<&str>>(4).map(Into::into),
                 usesysid: row.get(5),
                 address: Some("[local]".into()),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! prod 17.2 primary · 224/500 conn · 19 waiting · 3 idle in xact           LIVE 1s 14:02:31
-//! CRIT 4312 idle in xact 3m12s blocks 17, frees 1 now                               1 of 4 !
+//! CRIT 4312 idle in xact 3m12s, blocks 17: 1 now, 16 in turn                        1 of 4 !
 //! waiting ▁▁▂▅▇▇ 19 · began 13:59:40 · longest 2m51s
 //! ```
 

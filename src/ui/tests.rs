@@ -375,7 +375,7 @@ fn empty_panes_take_a_line_and_names_are_read() {
 fn of_who_the_role_stays_where_there_are_several() {
     let screen = |builder: sample::Builder| Stage::new(80, 24).view(builder.view()).keys("2").text();
     let text = screen(sample::incident(0.0));
-    assert!(text.contains("deploy@pr…") && !text.contains(" @prisma"), "{text}");
+    assert!(text.contains("deploy@pri…") && !text.contains(" @prisma"), "{text}");
     let mut one = sample::incident(0.0);
     for backend in &mut one.backends {
         backend.user = Some("application".into());

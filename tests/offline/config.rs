@@ -209,7 +209,7 @@ fn everything() {
     assert_eq!(config.theme.base, "light");
     assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
-    assert!(later.ends_with(":64:14: ctrl-c is bound twice"), "{later}");
+    assert!(later.ends_with(":67:14: ctrl-c is bound twice"), "{later}");
 }
 
 #[test]

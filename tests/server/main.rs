@@ -53,4 +53,5 @@ mod support;
 mod systems;
 mod tasks;
 mod trust;
+mod unread;
 mod worker;

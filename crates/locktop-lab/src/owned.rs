@@ -53,6 +53,13 @@ fn owned_by(path: &Path, is_root: bool) -> Result<PathBuf, String> {
     Ok(path)
 }
 
+/// A program on the search path; as root only one that no other user can change.
+pub(crate) fn on_path(program: &str) -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut files = std::env::split_paths(&path).map(|directory| directory.join(program));
+    files.find(|file| file.is_file() && is_owned(file))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};

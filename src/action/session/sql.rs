@@ -40,9 +40,6 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
 
 /// Whether somebody else is behind the session, as far as the server knows.
 fn other_client(seen: &Client) -> String {
-    if seen.any {
-        return "false".to_owned();
-    }
     let mut differ = Vec::new();
     if let Some(name) = seen.comparable_application() {
         differ.push(format!("NOT ({})", is("t.application_name", name)));
@@ -75,9 +72,7 @@ pub(in crate::action) fn short(signal: Signal, target: &SessionTarget) -> String
     if let Seen::Same(start) = target.state_change {
         condition(format!("state_change = {}", literal(start)));
     }
-    if target.client.any {
-        condition("whichever client it serves".to_owned());
-    } else if let Some(name) = target.client.application.as_deref().filter(|name| !name.is_empty()) {
+    if let Some(name) = target.client.application.as_deref().filter(|name| !name.is_empty()) {
         condition(format!("application_name = {}", text(&one_line(name))));
     }
     if signal == Signal::Cancel {

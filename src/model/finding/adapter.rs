@@ -75,12 +75,12 @@ fn unserved<'a>(
     let worst = unserved.iter().filter(|row| age(row).is_some_and(|age| age > overdue));
     let worst = worst.min_by_key(|row| row.oldest_at)?;
     let oldest = text::duration(age(worst).unwrap_or_default());
-    let Observed::Read(listed) = rows.workers.section.observed().map(<[_]>::len) else { return None };
-    let who = match listed {
-        0 if rows.sessions == Some(0) => "no session of a worker is connected".to_owned(),
-        0 => "no worker is listed".to_owned(),
-        1 => "its worker is gone".to_owned(),
-        many => format!("none of its {many} workers lives"),
+    let who = match rows.workers.section.observed().map(<[_]>::len) {
+        Observed::Read(1) => "its worker is gone".to_owned(),
+        Observed::Read(many) if many > 1 => format!("none of its {many} workers lives"),
+        _ if rows.sessions == Some(0) => "no session of a worker is connected".to_owned(),
+        Observed::Read(_) => "no worker is listed".to_owned(),
+        _ => return None,
     };
     let what = format!("{}, and {who}", due(rows, &unserved, &oldest));
     Some(of_queue("adapter_queue", worst, &what))

@@ -119,8 +119,6 @@ pub enum Stake {
 pub enum CautionKind {
     /// The leader is meant in place of its parallel worker.
     ParallelWorker,
-    /// It keeps a session lock whichever client it serves.
-    Pooled,
     /// Another locktop, by its `application_name`.
     Locktop,
     /// A program that has to be started again.

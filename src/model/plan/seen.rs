@@ -52,10 +52,9 @@ pub struct SessionTarget {
 }
 
 impl SessionTarget {
-    /// Whether the lock is one that a session can give up in the middle of a transaction, by a statement. One that is meant whichever
-    /// client it serves runs statements all the time; that it holds the lock is all that counts.
+    /// Whether the lock is one that a session can release in the middle of a transaction, by a statement.
     pub fn holds_a_key(&self) -> bool {
-        !self.client.any && self.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory)
+        self.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory)
     }
 }
 
@@ -71,9 +70,6 @@ pub struct Client {
     pub address: Option<Text>,
     /// `client_port`: -1 for a Unix socket; none where there is no client, or the role may not see it.
     pub port: Option<i32>,
-    /// It may be any client: what is meant belongs to the connection, and a pool lends that.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub any: bool,
 }
 
 impl Client {
@@ -84,7 +80,6 @@ impl Client {
             usesysid: backend.usesysid,
             address: backend.client.clone(),
             port: backend.client_port,
-            any: false,
         }
     }
 
@@ -98,10 +93,8 @@ impl Client {
     /// Whether nothing tells one from the other.
     pub fn may_be(&self, other: &Self) -> bool {
         let (was, is) = (self.comparable_application(), other.comparable_application());
-        let is_any = self.any || other.any;
-        is_any
-            || (was.is_none() || is.is_none() || was == is)
-                && (self.usesysid, &self.address, self.port) == (other.usesysid, &other.address, other.port)
+        (was.is_none() || is.is_none() || was == is)
+            && (self.usesysid, &self.address, self.port) == (other.usesysid, &other.address, other.port)
     }
 }
 
@@ -153,7 +146,6 @@ mod tests {
             usesysid: Some(usesysid),
             address: Some(address.into()),
             port: Some(port),
-            any: false,
         }
     }
 
@@ -177,7 +169,6 @@ mod tests {
     fn a_name_that_could_not_be_read_is_compared_with_nothing() {
         let unread = client(Some("caf\u{fffd}"), 10, "10.0.0.1", 5000);
         assert_eq!(unread.comparable_application(), None);
-        assert!(Client { any: true, ..Client::default() }.may_be(&client(Some("web"), 1, "10.0.0.9", 1)));
         assert!(unread.may_be(&client(Some("café"), 10, "10.0.0.1", 5000)));
         assert!(client(None, 10, "10.0.0.1", 5000).may_be(&unread));
         assert!(!unread.may_be(&client(Some("caf\u{fffd}"), 10, "10.0.0.1", 5001)), "the rest is");

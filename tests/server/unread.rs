@@ -1,0 +1,150 @@
+//! Each statement that reads × each way to fail: nothing that is wrong with the server becomes OK because it could not be read.
+//!
+//! The server is in trouble in each of the ways that `check` knows from tables and locks. Then one statement of the list
+//! ([`locktop::pg::statements`]) fails on its way, by a timeout, a lock, a missing permission, a wrong type or a lost connection. A check
+//! that was WARNING or CRITICAL is that still, or UNKNOWN; and then a finding, the JSON and the pane say what could not be read.
+
+#[path = "../support/suite.rs"]
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktop::config::adapter::built_in;
+use locktop::feed::once::looks;
+use locktop::model::lock_name::LockNames;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::View;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::Limits;
+use locktop::pg::statements::STATEMENTS;
+use locktop::schema::{self, SchemaName};
+use locktop::wire::check::{self, Report, Status};
+
+use super::faults::{Fault, Faults};
+use support::{database, is_long, open, server_of, versions, wait_until};
+
+/// What is wrong: a task is overdue, an execution has lost its session, a lease has expired, an item has failed, a job of another system
+/// has lost its worker. Two sessions wait for a third.
+const TROUBLE: &str = "
+    INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at) VALUES ('payroll', 'x', now() - interval '1 hour');
+    INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at) VALUES ('mail', 'x', now() + interval '1 hour');
+    INSERT INTO locktop.task_execution_log (task_id, task_name, worker_id, status, started_at, heartbeat_at, backend_pid, backend_start)
+        SELECT id, task_name, 'gone', 'running', now() - interval '1 hour', now() - interval '1 hour', 1, now() - interval '2 hours'
+          FROM locktop.scheduled_tasks WHERE task_name = 'mail';
+    SELECT locktop.lease_acquire(7, 'node1', interval '1 second');
+    INSERT INTO locktop.task_queue (task_name, status) VALUES ('report', 'failed');
+    CREATE TABLE orders (id int);";
+
+/// Limits of the checks, so that two waiting sessions are too many.
+fn limits() -> check::Limits {
+    let range = |text: &str| text.parse().unwrap();
+    let warning = [("waiting", "0"), ("worst_root", "1")];
+    check::Limits {
+        warning: warning.into_iter().map(|(name, text)| (name.to_owned(), range(text))).collect(),
+        ..check::Limits::default()
+    }
+}
+
+/// Short timeouts of the client; the server's are those of the product.
+fn polling() -> Limits {
+    let adapters = built_in().unwrap().into_iter().map(Arc::new).collect();
+    Limits { adapters, ..Limits::default() }
+}
+
+async fn look(info: &ConnInfo) -> Option<(Report, Arc<View>)> {
+    let with = (polling(), Thresholds::default(), LockNames::default());
+    let (views, connect) = looks(info, with, None, (1, Duration::from_millis(50))).await.ok()?;
+    let report = Report::of(&views, connect, Duration::from_millis(50), &limits());
+    Some((report, Arc::clone(&views[0])))
+}
+
+fn statuses(report: &Report) -> BTreeMap<&'static str, Status> {
+    report.checks.iter().map(|judged| (judged.name, judged.status)).collect()
+}
+
+fn is_bad(status: Status) -> bool {
+    matches!(status, Status::Warning | Status::Critical)
+}
+
+#[tokio::test]
+async fn no_statement_that_fails_makes_what_is_bad_ok() {
+    let newest = versions().into_iter().max().into_iter().collect();
+    for version in if is_long() { versions() } else { newest } {
+        let server = server_of(version).await;
+        let own = database(server).await;
+        let mut admin = open(&own).await.client;
+        schema::install(&mut admin, &SchemaName::default()).await.unwrap();
+        admin.batch_execute(TROUBLE).await.unwrap();
+        admin.batch_execute(include_str!("adapters/tables/river.sql")).await.unwrap();
+        let (holder, waiter, second) =
+            (open(&own).await.client, open(&own).await.client, open(&own).await.client);
+        holder.batch_execute("BEGIN; LOCK TABLE orders").await.unwrap();
+        for client in [waiter, second] {
+            tokio::spawn(async move { client.batch_execute("SELECT * FROM orders").await });
+        }
+        let faults = Faults::before(server).await;
+        let info = faults.info("postgres", own.dbname());
+        let mut before = BTreeMap::new();
+        // The lease expires within a second.
+        wait_until("all to be wrong", async || {
+            faults.sent();
+            let Some((report, _)) = look(&info).await else { return false };
+            before = statuses(&report);
+            let wanted =
+                ["waiting", "worst_root", "tasks_overdue", "tasks_orphan", "leases_expired", "queue_failed"];
+            wanted.iter().all(|name| before.get(name).copied().is_some_and(is_bad))
+        })
+        .await;
+        let sent: BTreeSet<&str> = faults.sent().into_iter().collect();
+        assert!(sent.len() >= 15, "{sent:?}");
+        let (mut cells, mut lost) = (0, 0);
+        for statement in STATEMENTS.iter().filter(|statement| sent.contains(statement.name)) {
+            for fault in Fault::ALL {
+                let cell = format!("{} {fault:?} on {version}", statement.name);
+                faults.heal();
+                faults.fail(statement.name, fault);
+                cells += 1;
+                // Without a snapshot there is no report, and `check` is UNKNOWN.
+                let Some((report, view)) = look(&info).await else { continue };
+                lost += verify(&cell, &before, &report, &view);
+            }
+        }
+        faults.heal();
+        assert!(cells >= 75 && lost > 20, "{cells} cells, in {lost} of them something was not known");
+        holder.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+/// Whether something is not known now that was bad; then it is said everywhere.
+fn verify(cell: &str, before: &BTreeMap<&'static str, Status>, report: &Report, view: &View) -> usize {
+    let now = statuses(report);
+    assert_ne!(report.status(), Status::Ok, "{cell}: {report:?}");
+    let mut unknown = Vec::new();
+    for (name, _) in before.iter().filter(|(_, status)| is_bad(**status)) {
+        let status = now.get(name).copied();
+        assert!(
+            status.is_some_and(|status| is_bad(status) || status == Status::Unknown),
+            "{cell}: {name} was bad and is {status:?}"
+        );
+        unknown.extend((status == Some(Status::Unknown)).then_some(*name));
+    }
+    if unknown.is_empty() {
+        return 0;
+    }
+    let snapshot = view.snapshot.as_deref().unwrap();
+    let findings: Vec<_> = view.findings.iter().map(|finding| (finding.check, &*finding.summary)).collect();
+    assert!(!snapshot.unread().is_empty(), "{cell}: {unknown:?} not known, and every section is");
+    assert!(
+        view.findings.iter().any(|finding| ["stale_section", "adapter"].contains(&finding.check)),
+        "{cell}: no finding says that {unknown:?} is not known: {findings:?}"
+    );
+    let json = locktop::wire::json::to_string(view).unwrap().unwrap();
+    assert!(json.contains("\"known\":false"), "{cell}: the JSON says that all is known");
+    let page = locktop::app::print::render(view, Some(200)).unwrap();
+    let is_said =
+        ["cannot read", "cannot search", "could not be read"].iter().any(|words| page.contains(words));
+    assert!(is_said, "{cell}: {page}");
+    1
+}
