@@ -29,7 +29,7 @@ const ROWS: usize = 32 << 20;
 const ROW: usize = 128;
 
 /// Bytes of everything else until an answer ends. What reads a COPY counts for itself.
-const ANSWER: usize = 256 << 20;
+const ANSWER: usize = 4 << 30;
 
 /// Names of settings that a server reports: the driver keeps them all.
 const SETTINGS: usize = 256;

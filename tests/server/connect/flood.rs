@@ -121,10 +121,10 @@ pub(crate) fn watched(mut command: Command, limit: Duration) -> (Left, u64) {
 const COMMANDS: [&[&str]; 7] = [
     &["snapshot", "--format", "json"],
     &["check"],
-    &["adapters"],
+    &["adapters", "list"],
     &["schema", "status"],
     &["recover", "--yes"],
-    &["lock-of", "SELECT 1 FROM t"],
+    &["lock-of", "SELECT 1 FROM t", "postgres"],
     &["snapshot", "--watch", "0.1s", "--count", "50", "--format", "json"],
 ];
 

@@ -61,13 +61,13 @@ async fn settings_of_the_database_change_no_answer() {
                     .query_one("SELECT pg_catalog.current_setting($1)", &[&name])
                     .await
                     .unwrap();
-                assert_eq!(row.get::<_, &str>(0), pinned.unwrap_or(value), "{name}");
+                assert_eq!(row.get::<_, &str>(0).replace('"', ""), pinned.unwrap_or(value), "{name}");
             }
         }
         let mut of = Vec::new();
         for line in [
             &["schema", "status"][..],
-            &["adapters"],
+            &["adapters", "list"],
             &["lock-of", "ALTER TABLE \"T\" ADD COLUMN a int"],
             &["recover", "--yes"],
             &["check"],

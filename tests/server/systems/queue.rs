@@ -210,7 +210,7 @@ async fn a_locked_queue_is_old_and_the_rest_is_not() {
         assert!(systems.limits.iter().all(|table| table.section.error.is_none()));
         assert!(systems.leases.iter().all(|table| table.section.error.is_none()));
         let json = stage.json();
-        assert_eq!(json["queue"]["pending"], 0, "that of the other table");
+        assert_eq!(json["queue"]["pending"], json!(null), "the number of all tables is not known");
         assert_eq!(json["sections"]["queue"]["error"], json!(expected));
         assert_eq!(json["sections"]["rate_limits"]["error"], json!(null));
         assert!(stage.screen_of('6', 120, 35).contains(&format!("{holder} holds AccessExclusiveLock")));

@@ -171,8 +171,13 @@ async fn a_poll_sends_the_statements_that_are_listed() {
         let faults = Faults::before(ground.server).await;
         let info = faults.info("monitor", ground.name());
         let limits = Limits { trusted_owners: ["mallory".to_owned()].into_iter().collect(), ..detecting() };
+        let jobs = include_str!("../adapters/tables/good_job.sql");
+        ground.run("mallory", &format!("SET search_path = evil; {jobs}")).await;
         let mut session = Session::open(&info, limits).await.unwrap();
-        until(&mut session, is_known).await;
+        let is_read = |snapshot: &Snapshot| {
+            is_known(snapshot) && snapshot.adapters.iter().any(|one| one.workers.section.taken_at.is_some())
+        };
+        until(&mut session, is_read).await;
         let sent: BTreeSet<&str> = faults.sent().into_iter().collect();
         for name in [
             "adapter_part",
