@@ -23,7 +23,7 @@ pub(crate) fn is_private(directory: &Path) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     fs::metadata(directory).is_ok_and(|found| {
         !is_root || found.mode() & 0o1000 != 0 && found.uid() == 0 && directory.parent().is_none_or(is_owned)
-    }) || is_owned(directory)
+    }) || owned(directory).is_ok()
 }
 
 fn owned_by(path: &Path, is_root: bool) -> Result<PathBuf, String> {

@@ -28,8 +28,14 @@ const ROWS: usize = 32 << 20;
 /// What each row takes beside its bytes.
 const ROW: usize = 128;
 
-/// Bytes of everything else until an answer ends. What reads a COPY counts for itself.
-const ANSWER: usize = 4 << 30;
+/// Bytes of a COPY. What reads one counts for itself, keeps less and passes the rest over.
+const COPIED: usize = 4 << 30;
+
+/// Bytes of notices, notifications and settings until an answer ends.
+const ASIDES: usize = 16 << 20;
+
+/// Bytes of everything else until an answer ends.
+const ANSWER: usize = 256 << 20;
 
 /// Names of settings that a server reports: the driver keeps them all.
 const SETTINGS: usize = 256;
@@ -71,6 +77,8 @@ pub(crate) struct Bounds {
     /// The first `ReadyForQuery` was there.
     is_ready: bool,
     rows: usize,
+    copied: usize,
+    asides: usize,
     rest: usize,
     settings: HashSet<Vec<u8>>,
     /// The beginning of a `ParameterStatus`; none in other messages.
@@ -97,13 +105,20 @@ impl Bounds {
         match kind {
             b'Z' => {
                 self.is_ready = true;
-                (self.rows, self.rest) = (0, 0);
+                (self.rows, self.copied, self.asides, self.rest) = (0, 0, 0, 0);
             }
             b'D' => self.rows += length + ROW,
+            b'd' => self.copied += length + 1,
+            b'N' | b'A' | b'S' if self.is_ready => self.asides += length + 1,
             _ => self.rest += length + 1,
         }
         let rest = if self.is_ready { (ANSWER, "in one answer") } else { (LOGIN, "before login") };
-        for (sent, (limit, when)) in [(self.rows, (ROWS, "in the rows of one answer")), (self.rest, rest)] {
+        for (sent, (limit, when)) in [
+            (self.rows, (ROWS, "in the rows of one answer")),
+            (self.copied, (COPIED, "in one copy")),
+            (self.asides, (ASIDES, "in notices and notifications")),
+            (self.rest, rest),
+        ] {
             if sent > limit {
                 return Err(TooLarge::Answer { limit, when });
             }
@@ -160,7 +175,7 @@ mod tests {
     #[test]
     fn an_answer_has_an_end() {
         for (kind, length, many) in
-            [(b'D', 6, 300_000), (b'D', 1 << 20, 33), (b'd', 4 << 20, 65), (b'N', 1 << 20, 257)]
+            [(b'D', 6, 300_000), (b'D', 1 << 20, 33), (b'd', 4 << 20, 1025), (b'N', 1 << 20, 17)]
         {
             let mut bounds = ready();
             for _ in 0..many - many / 30 - 2 {

@@ -25,7 +25,7 @@ pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fa
 /// That the catalog could not be searched for tables: there may be more than these.
 pub(super) fn unsearched(context: &Context<'_>, search: &Section<()>) -> Option<Fact> {
     let (text, tone) = stale(context, search.taken_at, search.error.as_deref()?);
-    Some((format!("search for tables {text}"), tone))
+    Some((format!("cannot search for tables, {text}"), tone))
 }
 
 /// How old the rows of each table are that could not be read.

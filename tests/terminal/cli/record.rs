@@ -205,6 +205,7 @@ async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
     assert!(left.status == Some(1) && left.err.contains(": file exists; "), "{left:?}");
     let other = at("other.txt");
     std::fs::write(&other, "no recording").unwrap();
+    std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let left = run(locktop(&["replay", &other, "--export", "jsonl"]));
     assert!(left.status == Some(1) && left.err.contains("there is no recording"), "{left:?}");
     let left = run(locktop(&["-w", "record", &other, &target]));

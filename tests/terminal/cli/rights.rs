@@ -94,11 +94,14 @@ async fn a_section_that_cannot_be_read_says_why_and_the_rest_is_there() {
                 let named = function.split('(').next().unwrap();
                 assert!(error.contains(named) && error.contains("SQLSTATE 42501"), "{error}");
                 assert_eq!(state.taken_at, None, "{section}");
+            } else if ["tables", "adapters"].contains(&&**name) {
+                // The searches of the catalog are made less often.
+                assert!(state.error.is_none() && state.taken_at.is_some(), "{name}: {state:?}");
             } else {
                 assert_eq!((&state.error, state.taken_at), (&None, Some(document.taken_at)), "{name}");
             }
         }
-        assert_eq!(document.sections.len(), 4, "{:?}", document.sections);
+        assert_eq!(document.sections.len(), 6, "{:?}", document.sections);
         assert_eq!(document.backends.is_empty(), section == "backends");
         assert_eq!(document.locks.is_empty(), section == "locks");
         let told = document.findings.iter().any(|finding| finding.summary.contains(section));

@@ -70,7 +70,10 @@ impl Scene {
     /// The same for a command that connects, with a log of its own.
     async fn live(&self, arguments: &[&str]) -> Left {
         let (target, log) = (self.server.conninfo(), self.at("locktop.log"));
-        self.run(&[&["-w"], arguments, &["--log", &log, "-d", &target]].concat()).await
+        // lock-of keeps no log.
+        let has_log = !arguments.contains(&"lock-of");
+        let log: &[&str] = if has_log { &["--log", &log] } else { &[] };
+        self.run(&[&["-w"], arguments, log, &["-d", &target]].concat()).await
     }
 
     /// The server's log.
@@ -117,7 +120,7 @@ async fn no_command_prints_or_writes_the_password_of_others() {
         // With the statement that blocks, but not with what is in it.
         told(&scene.live(&["check", "--only", "worst_root"]).await, "check", "ALTER ROLE victim PASSWORD ?");
         told(&scene.live(&["snapshot"]).await, "snapshot", "victim PASSWORD ?");
-        told(&scene.live(&["snapshot"]).await, "snapshot", "SELECT 'l1ter");
+        told(&scene.live(&["snapshot"]).await, "snapshot", "SELECT 'l");
         told(&scene.live(&["snapshot", "--format", "json"]).await, "json", "ALTER ROLE victim PASSWORD ?");
         for format in ["table", "json"] {
             let left = scene.live(&["lock-of", "--format", format, "DROP TABLE t"]).await;

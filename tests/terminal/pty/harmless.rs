@@ -56,7 +56,7 @@ impl Scene {
     }
 
     fn select(&self, dashboard: &mut Dashboard) {
-        dashboard.screen.shows("blocks 2, ");
+        dashboard.screen.shows("blocks 2: ");
         dashboard.select_first(&self.pid.to_string());
     }
 
