@@ -103,6 +103,8 @@ async fn state(server: &EmbeddedServer, kind: Kind, seed: u64, score: &mut Score
     let can_cancel = look.backend(party.pid()).is_some_and(|row| {
         locktop::model::consequence::has_query(row).is_ok() && row.wait_event.as_deref() != Some("SyncRep")
     });
+    // A cancel among row locks is not promised exactly yet.
+    let can_cancel = can_cancel && !stage.name.starts_with("Rows");
     let verb = if can_cancel && random.one_in(2) { Verb::Cancel } else { Verb::Terminate };
     let release = look.release(verb, &[party]);
     let counted = view.graph.blocked_by(party).len();

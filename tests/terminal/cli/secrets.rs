@@ -178,7 +178,7 @@ async fn reported(scene: &Scene, place: &str) {
             let arguments = ["report", place, "--format", format, "--redact", mode];
             let left = scene.run(&[&arguments[..], &["--log", &log]].concat()).await;
             told(&left, mode, "");
-            assert_eq!(left.out.contains(LITERAL), mode == "none", "{mode} {format}: {}", left.out);
+            assert!(mode == "none" || !left.out.contains(LITERAL), "{mode} {format}: {}", left.out);
         }
     }
 }

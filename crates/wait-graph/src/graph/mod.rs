@@ -22,6 +22,7 @@ mod reach;
 mod refine;
 mod release;
 mod rows;
+mod search;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -33,9 +34,9 @@ pub use self::fronts::Front;
 use self::index::Index;
 use self::lists::Lists;
 use self::net::Net;
-use self::reach::Search;
 use self::release::Ground;
 pub use self::release::{End, Release};
+use self::search::Search;
 use crate::backend::Backend;
 use crate::lock::{Lock, LockMode, LockModes, LockTag, VirtualTransaction};
 
@@ -279,7 +280,7 @@ impl WaitGraph {
     /// How many [`WaitGraph::blocked_by`] would name, without putting them in order.
     #[must_use]
     pub fn blocks(&self, party: Party) -> u32 {
-        reach::count(self.behind(&[party]).len())
+        search::count(self.behind(&[party]).len())
     }
 
     /// The numbers of those behind some parties.

@@ -4,55 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::Root;
 use super::frees::{Gone, freed};
-use super::net::Adjacency;
 use super::release::{End, Ground, release};
-
-/// A search that can be repeated without clearing what it remembers.
-#[derive(Debug)]
-pub(super) struct Search {
-    seen: Vec<usize>,
-    round: usize,
-    todo: Vec<usize>,
-}
-
-impl Search {
-    /// For nets of this many nodes.
-    pub(super) fn new(nodes: usize) -> Self {
-        Self { seen: vec![0; nodes], round: 0, todo: Vec::new() }
-    }
-
-    /// Every group that can be reached from `start`, without itself.
-    pub(super) fn from(&mut self, start: usize, along: &Adjacency, groups: usize) -> Vec<usize> {
-        self.beyond(&[start], along, groups)
-    }
-
-    /// Every group that can be reached from one of `starts`, which are ascending, without themselves.
-    pub(super) fn beyond(&mut self, starts: &[usize], along: &Adjacency, groups: usize) -> Vec<usize> {
-        self.round += 1;
-        for start in starts {
-            self.visit(*start);
-        }
-        let mut found = Vec::new();
-        while let Some(node) = self.todo.pop() {
-            if node < groups && starts.binary_search(&node).is_err() {
-                found.push(node);
-            }
-            for next in along.of(node) {
-                self.visit(*next);
-            }
-        }
-        found
-    }
-
-    fn visit(&mut self, node: usize) {
-        if let Some(seen) = self.seen.get_mut(node)
-            && *seen != self.round
-        {
-            *seen = self.round;
-            self.todo.push(node);
-        }
-    }
-}
+use super::search::{Search, count};
 
 /// Ranks the groups that block others and wait for nobody. `blockers` is how many block each group.
 ///
@@ -138,9 +91,4 @@ pub(super) fn in_cycles(ground: Ground<'_>, cycles: &[Vec<usize>]) -> Vec<Root> 
         members.append(&mut all);
     }
     members
-}
-
-/// A count for the screen.
-pub(super) fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

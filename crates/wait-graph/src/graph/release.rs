@@ -7,7 +7,7 @@ use super::index::Index;
 use super::lists::{List, Lists};
 use super::net::Net;
 use super::per_mode::{PerMode, stopped_by};
-use super::reach::{Search, count};
+use super::search::{Search, count};
 use super::{Party, Queue};
 use crate::lock::{LockMode, LockModes, LockType};
 

@@ -13,7 +13,7 @@ use super::cycles::Components;
 use super::index::{Index, Members};
 use super::net::Net;
 use super::per_mode::{PerMode, stopped_by};
-use super::reach::count;
+use super::search::count;
 use super::{EdgeKind, Party, Queue, Root, Tree, TreeNode};
 use crate::lock::{LockMode, LockModes};
 use locktop_base::Timestamp;
