@@ -70,8 +70,11 @@ fn is_bad(status: Status) -> bool {
 
 #[tokio::test]
 async fn no_statement_that_fails_makes_what_is_bad_ok() {
-    let newest = versions().into_iter().max().into_iter().collect();
-    for version in if is_long() { versions() } else { newest } {
+    // It takes a minute and more for each version.
+    if !is_long() {
+        return;
+    }
+    for version in versions() {
         let server = server_of(version).await;
         let own = database(server).await;
         let mut admin = open(&own).await.client;

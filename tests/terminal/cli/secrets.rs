@@ -109,6 +109,10 @@ fn told(left: &Left, what: &str, part: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_command_prints_or_writes_the_password_of_others() {
+    // More than fifty commands: a minute and more.
+    if std::env::var_os("LOCKTOP_LONG").is_none() {
+        return;
+    }
     for version in versions() {
         let scene = Scene::new(version).await;
         for format in ["plugin", "checkmk", "json", "zabbix", "openmetrics"] {
