@@ -38,11 +38,11 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
             queue
         })
         .collect();
+    let blockers = count_blockers(&queues, &mut index);
     let net = Net::new(&queues, &index);
     let lists = Lists::new(input, &queues, &index, &leaders);
     let ground = Ground { queues: &queues, index: &index, net: &net, lists: &lists };
-    let blockers = count_blockers(&queues, &index);
-    let roots = roots(ground, &blockers);
+        let roots = roots(ground, &blockers);
     let components = cycles::components(&index, &net);
     let tree = tree::plant(&tree::Ground {
         queues: &queues,
@@ -96,17 +96,23 @@ fn draft(input: Input<'_>, rows: &Rows, number: usize, leaders: &Leaders, index:
 }
 
 /// For each group, how many others it waits for.
-fn count_blockers(queues: &[Queue], index: &Index) -> Vec<u32> {
+fn count_blockers(queues: &[Queue], index: &mut Index) -> Vec<u32> {
     let mut counts = vec![0; index.len()];
+    let mut clear = Vec::new();
     for (number, queue) in queues.iter().enumerate() {
         let Some(members) = index.members(number) else { continue };
         let mut sweep = Sweep::with_holders(members.stopping);
         for (group, waiter) in members.waiters.iter().zip(&queue.waiters) {
+            let blockers = sweep.pass(*group, index.held(*group, number), waiter.mode);
+            if blockers == 0 && clear.last() != Some(&number) {
+                clear.push(number);
+            }
             if let Some(count) = counts.get_mut(*group) {
-                *count = sweep.pass(*group, index.held(*group, number), waiter.mode);
+                *count = blockers;
             }
         }
     }
+    index.clear = clear;
     for (group, counted) in counts.iter_mut().enumerate() {
         if index.waits(group).len() > 1 {
             *counted = count(edges::count_blockers(queues, index, group));

@@ -13,6 +13,8 @@ pub(super) struct Index {
     numbers: FxHashMap<Party, usize>,
     groups: Vec<Group>,
     queues: Vec<Members>,
+    /// Queues with a wait that no other group blocks: its lock is about to be granted.
+    pub(super) clear: Vec<usize>,
 }
 
 #[derive(Debug, Clone)]

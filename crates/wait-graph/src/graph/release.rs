@@ -176,7 +176,7 @@ impl<'a> Fixpoint<'a> {
             released: vec![false; ground.index.len()],
             stopping: FxHashMap::default(),
             passed: FxHashSet::default(),
-            todo: Vec::new(),
+            todo: ground.index.clear.clone(),
             deferred: Vec::new(),
         }
     }

@@ -97,11 +97,6 @@ fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: En
     let hope = slow.released(gone, Keeps::Nothing);
     let now: BTreeSet<Party> = &(&slow.clone().go(gone, keeps) & &sure) & &behind;
     let what = format!("{gone:?} {end:?}");
-    // What is promised at once is true. Open: in some states less is promised than the reference says.
-    assert!(set(release.now.clone()).is_subset(&now), "{what}: now");
-    if std::env::var_os("LOCKTOP_LONG").is_none() {
-        return;
-    }
     assert_eq!(set(release.now.clone()), now, "{what}: now");
     assert_eq!(set(release.in_turn.clone()), &(&behind & &sure) - &now, "{what}: in turn");
     assert_eq!(set(release.unsure.clone()), &(&behind & &hope) - &sure, "{what}: unsure");
@@ -113,7 +108,8 @@ fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: En
     let all: BTreeSet<Party> = gone.iter().chain(&release.others).copied().collect();
     let rest = &set(release.still) - &slow.released(&all, Keeps::Nothing);
     let is_cyclic = |party: &Party| {
-        edges.iter().any(|edge| edge.0 == *party) && self::behind(&edges, *party).contains(party)
+        let behind = self::behind(&edges, *party);
+        edges.iter().any(|edge| edge.0 == *party && behind.contains(&edge.1))
     };
     let cyclic = |party: &Party| is_cyclic(party) || self::above(&edges, *party).iter().any(is_cyclic);
     assert!(rest.iter().all(cyclic), "{what}: {rest:?} stay without {all:?}");
@@ -262,8 +258,13 @@ fn as_ordered(graph: &WaitGraph) -> (Reference, BTreeSet<Party>) {
     (slow, everybody)
 }
 
+/// The long suite plays more scans.
+fn cases() -> u32 {
+    if std::env::var_os("LOCKTOP_LONG").is_some() { 3_000 } else { 600 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
     fn one_lock_is_as_the_reference_says(scan in scan(1)) {
