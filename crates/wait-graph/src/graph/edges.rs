@@ -4,26 +4,36 @@ use rustc_hash::FxHashSet;
 
 use super::index::Index;
 use super::sweep::Sweep;
-use super::{Edge, EdgeKind, Queue, Waiter};
+use super::{Edge, EdgeKind, Holder, Queue, Waiter};
 use crate::lock::LockModes;
 
-/// All holder edges, at most `limit` queue edges, and how many queue edges are missing.
+/// The most holder edges that are listed: a thousand waiters of a lock that each of them holds have a million.
+const HOLDER_EDGES: usize = 200_000;
+
+/// The holder edges (at most 200,000), at most `limit` queue edges, and how many edges are missing.
 pub(super) fn all(queues: &[Queue], index: &Index, limit: usize) -> (Vec<Edge>, u64) {
     let mut edges = Vec::new();
     let (mut room, mut total) = (limit, 0_u64);
+    let (mut of_holders, mut missing) = (0, 0_u64);
     for (number, queue) in queues.iter().enumerate() {
         let Some(members) = index.members(number) else { continue };
         let mut sweep = Sweep::default();
         for (position, (group, waiter)) in members.waiters.iter().zip(&queue.waiters).enumerate() {
             total += u64::from(sweep.pass(*group, LockModes::default(), waiter.mode));
-            holders(queue, waiter, &mut edges);
+            let start = edges.len();
+            if of_holders < HOLDER_EDGES {
+                holders(queue, waiter, &mut edges);
+            } else {
+                missing += u64::try_from(blocking(queue, waiter).count()).unwrap_or(u64::MAX);
+            }
             let before = edges.len();
+            of_holders += before - start;
             ahead(queue, position, room, &mut edges);
             room -= edges.len() - before;
         }
     }
     let shown = limit - room;
-    (edges, total.saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX)))
+    (edges, missing + total.saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX)))
 }
 
 /// The edges of one group, holders first.
@@ -64,12 +74,14 @@ pub(super) fn count_blockers(queues: &[Queue], index: &Index, group: usize) -> u
     of(queues, index, group).iter().map(|edge| edge.blocker).collect::<FxHashSet<_>>().len()
 }
 
+/// The holders that block a waiter.
+fn blocking<'a>(queue: &'a Queue, waiter: &'a Waiter) -> impl Iterator<Item = &'a Holder> {
+    let blocks = |holder: &&Holder| holder.party != waiter.party && waiter.mode.conflicts_with(holder.modes);
+    queue.holders.iter().filter(blocks)
+}
+
 fn holders(queue: &Queue, waiter: &Waiter, edges: &mut Vec<Edge>) {
-    let blocking = queue
-        .holders
-        .iter()
-        .filter(|holder| holder.party != waiter.party && waiter.mode.conflicts_with(holder.modes));
-    edges.extend(blocking.map(|holder| Edge {
+    edges.extend(blocking(queue, waiter).map(|holder| Edge {
         waiter: waiter.party,
         blocker: holder.party,
         kind: EdgeKind::Holder,

@@ -9,7 +9,9 @@
 //! | creation of a logical slot | all transactions with an id | `SnapBuildWaitSnapshot` in `snapbuild.c` |
 //! | a commit with NOTIFY behind one that waits for a standby | the standby | `PreCommit_Notify` in `async.c` |
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,7 +19,11 @@ use super::index::Index;
 use super::leaders::Leaders;
 use super::{Input, Party, Queue};
 use crate::backend::{Backend, State};
-use crate::lock::{Lock, LockMode, LockModes, LockTag, LockType};
+use crate::lock::{LockMode, LockModes, LockTag, LockType};
+
+mod held;
+
+use self::held::{Held, Relation, relation};
 
 /// `pg_database`, as `classid` of the lock that a commit with NOTIFY takes.
 const PG_DATABASE: u32 = 1262;
@@ -35,7 +41,25 @@ pub(super) struct List {
     pub(super) standby: bool,
 }
 
+/// More that may be waited for are too many to say anything of: a list for each of a thousand waiters would take the square of that.
+const MOST: usize = 64;
+
+/// The entries of all lists together. Those after that are not known.
+const ROOM: usize = 500_000;
+
 impl List {
+    /// Each party once.
+    fn settle(&mut self) {
+        self.must.sort_unstable();
+        self.must.dedup();
+        let must = &self.must;
+        self.may.retain(|party| must.binary_search(party).is_err());
+        if self.may.len() > MOST {
+            self.may.clear();
+            self.unknown = true;
+        }
+    }
+
     pub(super) fn all(&self) -> impl Iterator<Item = &Party> {
         self.must.iter().chain(&self.may)
     }
@@ -91,12 +115,19 @@ impl Lists {
             return lists;
         }
         let held = Held::of(input, leaders);
-        let ground = Ground { input, queues, index, backends, held };
+        let candidates = RefCell::default();
+        let ground = Ground { input, queues, index, backends, held, candidates };
+        let mut room = ROOM;
         for (number, queue) in listed {
             let Some(members) = index.members(number) else { continue };
             for (group, waiter) in members.waiters.iter().zip(&queue.waiters) {
+                if room == 0 {
+                    lists.of.insert(*group, List { unknown: true, ..List::default() });
+                    continue;
+                }
                 let mut list = ground.list(queue, waiter.party, waiter.pid, waiter.mode, &lists.standby);
-                list.may.retain(|party| !list.must.contains(party));
+                list.settle();
+                room = room.saturating_sub(list.must.len());
                 if list.all().next().is_some() || list.is_open() {
                     lists.of.insert(*group, list);
                 }
@@ -150,62 +181,14 @@ fn xid_order(one: u32, other: u32) -> Ordering {
     one.wrapping_sub(other).cast_signed().cmp(&0)
 }
 
-type Relation = (Option<u32>, Option<u32>);
-
-fn relation(tag: &LockTag) -> Relation {
-    (tag.database(), tag.relation())
-}
-
-/// What parties hold of locks that nobody has to wait for.
-#[derive(Default)]
-struct Held {
-    relations: FxHashMap<Relation, Vec<(Party, LockModes)>>,
-    /// Their places in line for a row.
-    places: FxHashMap<Party, Vec<(Relation, LockMode)>>,
-    xids: FxHashMap<Party, Vec<u32>>,
-}
-
-impl Held {
-    fn of(input: Input<'_>, leaders: &Leaders) -> Self {
-        let mut held = Self::default();
-        for lock in input.locks.iter().filter(|lock| lock.granted) {
-            held.add(lock, leaders.party(lock));
-        }
-        held
-    }
-
-    fn add(&mut self, lock: &Lock, party: Party) {
-        let mode = LockModes::of(lock.mode);
-        match lock.tag.locktype() {
-            LockType::Relation if lock.mode != LockMode::SIRead => {
-                let holders = self.relations.entry(relation(&lock.tag)).or_default();
-                match holders.iter_mut().find(|(holder, _)| *holder == party) {
-                    Some((_, modes)) => *modes = modes.union(mode),
-                    None => holders.push((party, mode)),
-                }
-            }
-            LockType::Tuple if lock.mode != LockMode::SIRead => {
-                self.places.entry(party).or_default().push((relation(&lock.tag), lock.mode));
-            }
-            LockType::TransactionId if lock.mode == LockMode::Exclusive => {
-                self.xids.entry(party).or_default().extend(lock.tag.transactionid());
-            }
-            _ => {}
-        }
-    }
-
-    fn modes(&self, party: Party, relation: Relation) -> LockModes {
-        let holders = self.relations.get(&relation).into_iter().flatten();
-        holders.filter(|(holder, _)| *holder == party).map(|(_, modes)| *modes).next().unwrap_or_default()
-    }
-}
-
 struct Ground<'a> {
     input: Input<'a>,
     queues: &'a [Queue],
     index: &'a Index,
     backends: FxHashMap<i32, &'a Backend>,
     held: Held,
+    /// Who may be a member of a multixact in a table, by what it holds of the table: the same for all who wait for its rows.
+    candidates: RefCell<FxHashMap<(Relation, LockModes), Rc<[Party]>>>,
 }
 
 impl Ground<'_> {
@@ -257,15 +240,22 @@ impl Ground<'_> {
             (LockMode::Exclusive, true) | (_, false) => locks,
             (_, true) => locks.union(writes),
         };
-        let members = self.held.relations.get(&relation).into_iter().flatten();
-        let may = members.filter(|(party, modes)| {
-            modes.intersects(wanted)
-                && *party != waiter
-                && !holders.contains(party)
-                && self.held.xids.contains_key(party)
-                && !self.is_in_line(*party, relation)
-        });
-        List { may: may.map(|(party, _)| *party).collect(), ..self.omitted() }
+        let members = self.members(relation, wanted);
+        let may = members.iter().copied().filter(|party| *party != waiter && !holders.contains(party));
+        List { may: may.take(MOST + 1).collect(), ..self.omitted() }
+    }
+
+    fn members(&self, relation: Relation, wanted: LockModes) -> Rc<[Party]> {
+        let find = || {
+            let members = self.held.relations.get(&relation).into_iter().flatten();
+            let may = members.filter(|(party, modes)| {
+                modes.intersects(wanted)
+                    && self.held.xids.contains_key(party)
+                    && !self.is_in_line(*party, relation)
+            });
+            may.map(|(party, _)| *party).collect()
+        };
+        Rc::clone(self.candidates.borrow_mut().entry((relation, wanted)).or_insert_with(find))
     }
 
     /// Whether it is in line for a row of the table, and has a place there or not.
@@ -293,14 +283,12 @@ impl Ground<'_> {
         let mut list = self.omitted();
         // Of several that insert one key, the first to continue has it.
         let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
-        list.may.extend(others.filter(|other| !self.held.places.contains_key(other)));
-        let own = self.held.relations.iter().filter(|(_, parties)| {
-            parties
-                .iter()
-                .any(|(party, modes)| *party == waiter && modes.intersects(LockModes::of(LockMode::RowShare)))
-        });
+        list.may.extend(others.filter(|other| !self.held.places.contains_key(other)).take(MOST + 1));
+        let row_share = LockModes::of(LockMode::RowShare);
+        let own =
+            self.held.relations.keys().filter(|of| self.held.modes(waiter, **of).intersects(row_share));
         if self.held.xids.contains_key(&waiter) {
-            for (relation, _) in own {
+            for relation in own {
                 list.may.extend(self.row(*relation, LockMode::AccessExclusive, waiter, holders).may);
             }
         }
@@ -357,10 +345,6 @@ impl Ground<'_> {
         let snapshots = snapshots.filter(|other| !is_vacuum(other)).map(|other| Party::Backend(other.pid));
         for party in lockers.chain(snapshots).filter(|party| *party != waiter && !holders.contains(party)) {
             if asks || self.is_since(party, row) { list.must.push(party) } else { list.may.push(party) }
-        }
-        for parties in [&mut list.must, &mut list.may] {
-            parties.sort_unstable();
-            parties.dedup();
         }
         list.unknown |=
             self.input.backends.iter().any(|other| other.state.is_none() && other.backend_start.is_none());

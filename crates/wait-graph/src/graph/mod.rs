@@ -240,7 +240,7 @@ impl WaitGraph {
         build::build(input)
     }
 
-    /// All holder edges and at most `queue_limit` queue edges, and how many queue edges were left out.
+    /// The holder edges (at most 200,000) and at most `queue_limit` queue edges, and how many edges were left out.
     #[must_use]
     pub fn edges(&self, queue_limit: usize) -> (Vec<Edge>, u64) {
         edges::all(&self.queues, &self.index, queue_limit)

@@ -136,6 +136,14 @@ impl Ahead {
     }
 }
 
+/// A queue as it is after those that ended or were released.
+struct Touched {
+    /// How many groups that hold the lock keep a request for each mode waiting.
+    stopping: PerMode<u32>,
+    /// Before this place nobody waits any more. Without it, a queue whose members are released one by one takes the square of its length.
+    first: usize,
+}
+
 /// Finds who is released if those that end do, and each that is released finishes: the least set of which each member waits
 /// only for members, and for those that end.
 struct Fixpoint<'a> {
@@ -148,8 +156,8 @@ struct Fixpoint<'a> {
     /// Those that are released finish their transactions: not if each commit waits for a standby.
     finish: bool,
     released: Vec<bool>,
-    /// How many groups keep a request for each mode waiting, for each queue that was touched.
-    stopping: FxHashMap<usize, PerMode<u32>>,
+    /// The queues that were touched.
+    touched: FxHashMap<usize, Touched>,
     /// The waits that are over, of groups that have others.
     passed: FxHashSet<(usize, usize)>,
     todo: Vec<usize>,
@@ -174,7 +182,7 @@ impl<'a> Fixpoint<'a> {
             hopes,
             finish,
             released: vec![false; ground.index.len()],
-            stopping: FxHashMap::default(),
+            touched: FxHashMap::default(),
             passed: FxHashSet::default(),
             todo: ground.index.clear.clone(),
             deferred: Vec::new(),
@@ -190,7 +198,9 @@ impl<'a> Fixpoint<'a> {
                 self.walk(queue);
             }
             // One more round for as long as each brings somebody on.
-            let deferred = std::mem::take(&mut self.deferred);
+            let mut deferred = std::mem::take(&mut self.deferred);
+            deferred.sort_unstable();
+            deferred.dedup();
             let before = self.released.iter().filter(|released| **released).count();
             self.todo = deferred;
             while let Some(queue) = self.todo.pop() {
@@ -211,7 +221,7 @@ impl<'a> Fixpoint<'a> {
             if stays == Stays::All || stays == Stays::Advisory && is_advisory {
                 continue;
             }
-            let stopping = self.stopping(*queue);
+            let stopping = &mut self.touched(*queue).stopping;
             for mode in stopped_by(*modes).iter() {
                 let slot = stopping.slot(mode);
                 *slot = slot.saturating_sub(1);
@@ -221,22 +231,28 @@ impl<'a> Fixpoint<'a> {
         self.todo.extend(index.waits(group).iter().map(|(queue, _)| *queue));
     }
 
-    fn stopping(&mut self, queue: usize) -> &mut PerMode<u32> {
+    fn touched(&mut self, queue: usize) -> &mut Touched {
         let index = self.ground.index;
         let all = || index.members(queue).map(|members| members.stopping).unwrap_or_default();
-        self.stopping.entry(queue).or_insert_with(all)
+        self.touched.entry(queue).or_insert_with(|| Touched { stopping: all(), first: 0 })
     }
 
     fn walk(&mut self, number: usize) {
         let Ground { queues, index, .. } = self.ground;
         let (Some(queue), Some(members)) = (queues.get(number), index.members(number)) else { return };
+        let mut first = self.touched(number).first;
+        while members.waiters.get(first).is_some_and(|group| self.is_away(*group)) {
+            first += 1;
+        }
+        self.touched(number).first = first;
         let mut ahead = Ahead::default();
-        for (position, (group, waiter)) in members.waiters.iter().zip(&queue.waiters).enumerate() {
+        let waiters = members.waiters.iter().zip(&queue.waiters).enumerate().skip(first);
+        for (position, (group, waiter)) in waiters {
             if self.is_away(*group) {
                 continue;
             }
             let own = u32::from(waiter.mode.conflicts_with(index.held(*group, number)));
-            let is_clear = !ahead.stops(*group, waiter.mode) && self.stopping(number).get(waiter.mode) == own;
+            let is_clear = !ahead.stops(*group, waiter.mode) && self.touched(number).stopping.get(waiter.mode) == own;
             if is_clear && self.passes(*group, (number, position)) {
                 if let Some(released) = self.released.get_mut(*group) {
                     *released = true;
