@@ -13,7 +13,7 @@ use super::search::{Search, count};
 /// unless a list of what is waited for next makes a difference.
 pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
     let Ground { net, lists, .. } = ground;
-    let mut search = Search::new(net.backward.len());
+    let mut walk = Walk { ground, search: Search::new(net.backward.len()), room: ROOM };
     let mut known: FxHashMap<&[usize], Root> = FxHashMap::default();
     let mut roots = Vec::new();
     for (group, _) in blockers.iter().enumerate().filter(|(_, blockers)| **blockers == 0) {
@@ -23,7 +23,7 @@ pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
         }
         let root = match known.get(stops) {
             Some(root) => Root { party: ground.index.party(group), ..root.clone() },
-            None => ending(ground, group, &mut search),
+            None => walk.ending(group),
         };
         if root.blocked > 0 {
             roots.push(root.clone());
@@ -38,39 +38,71 @@ pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
     roots
 }
 
-/// What ending a group comes to.
-fn ending(ground: Ground<'_>, group: usize, search: &mut Search) -> Root {
-    let Ground { index, net, .. } = ground;
-    let found = search.from(group, &net.backward, index.len());
-    let party = index.party(group);
-    let release = release(ground, &[party], &[group], End::Session);
-    Root {
-        party,
-        blocked: count(found.len()),
-        frees: count(release.now.len()),
-        in_turn: count(release.in_turn.len()),
-        still_blocked: count(release.still.len()),
-        may_stay_blocked: count(release.unsure.len()),
-        others_must_end: release.others_must_end(),
-        longest_wait: found.iter().filter_map(|behind| index.since(*behind)).min(),
+/// How many sessions behind roots, and behind members of cycles, are divided into those that continue and those that do not. It is
+/// reached by thousands of sessions that hold and wait for one lock; of the rest it is said that they may stay blocked.
+const ROOM: usize = 300_000;
+
+struct Walk<'a> {
+    ground: Ground<'a>,
+    search: Search,
+    room: usize,
+}
+
+impl Walk<'_> {
+    /// What ending a group comes to.
+    fn ending(&mut self, group: usize) -> Root {
+        let Ground { index, net, .. } = self.ground;
+        let found = self.search.from(group, &net.backward, index.len());
+        let party = index.party(group);
+        let blocked = count(found.len());
+        let longest_wait = found.iter().filter_map(|behind| index.since(*behind)).min();
+        if self.room < found.len() {
+            return Root {
+                party,
+                blocked,
+                frees: 0,
+                in_turn: 0,
+                still_blocked: 0,
+                may_stay_blocked: blocked,
+                others_must_end: None,
+                longest_wait,
+            };
+        }
+        self.room -= found.len();
+        let release = release(self.ground, &[party], &[group], End::Session);
+        Root {
+            party,
+            blocked,
+            frees: count(release.now.len()),
+            in_turn: count(release.in_turn.len()),
+            still_blocked: count(release.still.len()),
+            may_stay_blocked: count(release.unsure.len()),
+            others_must_end: release.others_must_end(),
+            longest_wait,
+        }
     }
 }
 
 /// Members of a cycle of which it is worked out who follows in turn: that takes a walk over the graph for each.
 const WALKED: usize = 32;
 
+/// Members of a cycle of which it is worked out who continues at once.
+const COUNTED: usize = 1_000;
+
 /// What ending each member of the cycles would come to. All of a cycle have the same behind them.
 pub(super) fn in_cycles(ground: Ground<'_>, cycles: &[Vec<usize>]) -> Vec<Root> {
-    let mut search = Search::new(ground.net.backward.len());
+    let mut walk = Walk { ground, search: Search::new(ground.net.backward.len()), room: ROOM };
     let mut members = Vec::new();
     for cycle in cycles {
         let Some(first) = cycle.first().copied() else { continue };
-        let first_of = ending(ground, first, &mut search);
-        let member = |(place, group): (usize, &usize)| match place {
+        let first_of = walk.ending(first);
+        let mut member = |(place, group): (usize, &usize)| match place {
             0 => first_of.clone(),
-            1..WALKED => ending(ground, *group, &mut Search::new(ground.net.backward.len())),
+            1..WALKED => walk.ending(*group),
             _ => {
-                let frees = count(freed(ground.queues, ground.index, Gone::whole(&[*group])).len());
+                let is_known = cycle.len() <= COUNTED;
+                let freed = || freed(ground.queues, ground.index, Gone::whole(&[*group])).len();
+                let frees = is_known.then(freed).map(count).unwrap_or_default();
                 Root {
                     party: ground.index.party(*group),
                     frees,
@@ -82,7 +114,7 @@ pub(super) fn in_cycles(ground: Ground<'_>, cycles: &[Vec<usize>]) -> Vec<Root> 
                 }
             }
         };
-        let mut all: Vec<Root> = cycle.iter().enumerate().map(member).collect();
+        let mut all: Vec<Root> = cycle.iter().enumerate().map(&mut member).collect();
         let longest_wait =
             all.iter().filter_map(|one| one.longest_wait).chain(ground.index.since(first)).min();
         for one in &mut all {
