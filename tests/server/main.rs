@@ -53,5 +53,5 @@ mod support;
 mod systems;
 mod tasks;
 mod trust;
-mod unread;
+pub(crate) mod unread;
 mod worker;

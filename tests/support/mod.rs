@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::panic::Location;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -33,9 +34,20 @@ pub(crate) async fn server_of(version: u32) -> &'static EmbeddedServer {
     SERVERS.get(Some(version), async || start(Some(version)).await).await
 }
 
-/// The versions to test on: all that are supported, unless the one who runs the tests says otherwise
-/// (`LOCKTOP_TEST_VERSIONS="15 17"`).
+/// The versions to test on: the oldest, the newest, and one between them, which another test has not; in the long suite all.
+#[track_caller]
 pub(crate) fn versions() -> Vec<u32> {
+    let all = all_versions();
+    let [oldest, between @ .., newest] = &*all else { return all };
+    let line = usize::try_from(Location::caller().line()).unwrap();
+    match between {
+        [_, _, ..] if !is_long() => vec![*oldest, between[line % between.len()], *newest],
+        _ => all,
+    }
+}
+
+/// All versions that are supported, unless `LOCKTOP_TEST_VERSIONS="15 17"` names others.
+pub(crate) fn all_versions() -> Vec<u32> {
     match std::env::var("LOCKTOP_TEST_VERSIONS") {
         Ok(text) if !text.trim().is_empty() => {
             text.split_whitespace().map(|word| word.parse().unwrap()).collect()

@@ -252,3 +252,61 @@ fn recorders_and_workers_stay_small_too() {
         }
     }
 }
+
+/// A Redis server that answers the first `calm` commands with OK, and the next with `rest` for ever.
+fn redis_flood(calm: usize, first: &'static [u8], rest: &'static [u8]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pour = move |mut stream: TcpStream| -> std::io::Result<()> {
+        for _ in 0..calm {
+            let _ = stream.read(&mut [0; 4096])?;
+            stream.write_all(b"+OK\r\n+OK\r\n")?;
+        }
+        let _ = stream.read(&mut [0; 4096])?;
+        stream.write_all(first)?;
+        let many = rest.repeat((1 << 16) / rest.len() + 1);
+        loop {
+            stream.write_all(&many)?;
+        }
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || pour(stream));
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn no_answer_of_a_redis_server_is_endless() {
+    let socket = server().await.socket_dir().to_owned();
+    tokio::task::spawn_blocking(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.ltr");
+        for (name, first, rest) in [
+            ("a string of 2 GB", &b"$2000000000\r\n"[..], &b"x"[..]),
+            ("an array of two billion", b"*2000000000\r\n", b":1\r\n"),
+            ("arrays in arrays", b"", b"*2\r\n"),
+            ("a line", b"+", b"x"),
+            ("an error", b"-", b"x"),
+            ("answers to nothing", b"", b"+OK\r\n"),
+            ("messages", b"", b">2\r\n+a\r\n+b\r\n"),
+        ] {
+            for calm in [0, 2] {
+                let url = format!("redis://127.0.0.1:{}", redis_flood(calm, first, rest));
+                let record = ["record", file.to_str().unwrap(), "--for", "2s"];
+                for line in [&["snapshot", "--format", "json"][..], &record] {
+                    let mut command = locktop(&[&["-w", "--redis", &url], line].concat());
+                    command.env("PGHOST", &socket).env("PGUSER", "postgres").env("PGDATABASE", "postgres");
+                    let (left, peak) = watched(command, LIMIT);
+                    assert!(peak <= MOST, "{name}, {line:?}: {peak} MB; {}", left.err);
+                    println!("{name}, {line:?}: {peak} MB, {:?} {}", left.status, left.err.trim());
+                    let is_said = left.out.contains("is no Redis server") || left.out.contains("\"error\"");
+                    assert!(line[0] == "record" || is_said, "{name}: {left:?}");
+                }
+            }
+        }
+    })
+    .await
+    .unwrap();
+}

@@ -24,8 +24,10 @@ const DIFFER: usize = 10;
 
 /// The newest; all in a long run.
 pub(super) fn versions() -> Vec<u32> {
-    let all = support::versions();
-    if support::is_long() || accepts() { all } else { all.last().copied().into_iter().collect() }
+    if support::is_long() || accepts() {
+        return support::all_versions();
+    }
+    support::all_versions().last().copied().into_iter().collect()
 }
 
 fn accepts() -> bool {

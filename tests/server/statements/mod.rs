@@ -5,8 +5,9 @@
 mod support;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use locktop::model::QueryText;
 use locktop::model::output::{Channel, Mode, shown};
@@ -34,19 +35,30 @@ struct Answer {
     normalized: Result<String, String>,
 }
 
-/// Where the package is; it is fetched the first time.
-fn directory() -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("scanner");
-    std::fs::create_dir_all(&directory).unwrap();
-    if !directory.join("node_modules/libpg-query/wasm").is_dir() {
-        std::fs::write(directory.join("package.json"), r#"{"private": true}"#).unwrap();
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--loglevel", "error", "--no-audit", "--no-fund", "--ignore-scripts", PACKAGE]);
-        let left = npm.current_dir(&directory).stdin(Stdio::null()).output();
-        let left = left.expect("npm is needed for PostgreSQL's scanner");
-        assert!(left.status.success(), "{left:?}");
-    }
-    directory
+/// Where the package is; it is fetched the first time, by the first test that needs it.
+fn directory() -> &'static Path {
+    static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("scanner");
+        std::fs::create_dir_all(&directory).unwrap();
+        if !directory.join("node_modules/libpg-query/wasm").is_dir() {
+            std::fs::write(directory.join("package.json"), r#"{"private": true}"#).unwrap();
+            let mut npm = Command::new("npm");
+            npm.args([
+                "install",
+                "--loglevel",
+                "error",
+                "--no-audit",
+                "--no-fund",
+                "--ignore-scripts",
+                PACKAGE,
+            ]);
+            let left = npm.current_dir(&directory).stdin(Stdio::null()).output();
+            let left = left.expect("npm is needed for PostgreSQL's scanner");
+            assert!(left.status.success(), "{left:?}");
+        }
+        directory
+    });
+    &DIRECTORY
 }
 
 /// What the scanner says of each of these.

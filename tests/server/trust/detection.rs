@@ -41,7 +41,7 @@ fn is_known(snapshot: &Snapshot) -> bool {
 }
 
 /// Chains of partitions, each the only one of the one before, with names as Spring's lock table has them.
-fn chains(count: usize, length: usize) -> String {
+pub(super) fn chains(count: usize, length: usize) -> String {
     let columns = "lock_key text, region text, client_id text, created_date timestamp";
     let mut sql = "SET search_path = evil;".to_owned();
     for chain in 0..count {
@@ -59,7 +59,7 @@ fn chains(count: usize, length: usize) -> String {
 }
 
 /// Functions with so many megabytes of text each, in which the search begins again at each letter.
-fn functions(count: usize, megabytes: usize) -> String {
+pub(super) fn functions(count: usize, megabytes: usize) -> String {
     let repeats = megabytes * 1_000_000 / 13;
     (0..count).fold(
         "CREATE TABLE IF NOT EXISTS public.task_queue (id int, status text);".to_owned(),

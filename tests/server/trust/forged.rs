@@ -17,7 +17,9 @@ const FORGED: &str = include_str!("forged.sql");
 
 /// A database with locktop's schema, which is this role's.
 pub(crate) async fn installed(version: u32, owner: &'static str) -> Ground {
-    let ground = Ground::like(version, owner, async |ground| install(ground, owner).await).await;
+    let ground =
+        Ground::like(version, &format!("installed by {owner}"), async |ground| install(ground, owner).await)
+            .await;
     without_grace(&ground).await;
     ground
 }

@@ -9,7 +9,7 @@ use locktop::pg::conninfo::ConnInfo;
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
-use super::support::{Servers, database, is_long, open, versions, wait_until};
+use super::support::{Servers, all_versions, database, is_long, open, versions, wait_until};
 
 /// A superuser, somebody who may see everything, and somebody who may also signal.
 pub(crate) const WATCHERS: [&str; 3] = ["boss", "monitor", "ops"];
@@ -63,7 +63,7 @@ pub(crate) struct Ground {
 
 /// The version that everything is tried on; on the others it is a part, unless the whole was asked for.
 pub(crate) fn newest() -> u32 {
-    *versions().last().unwrap()
+    *all_versions().last().unwrap()
 }
 
 pub(crate) fn is_whole(version: u32) -> bool {
@@ -118,11 +118,11 @@ impl Ground {
     }
 
     /// A database as `build` makes it out of a new one, which it does once for each server.
-    pub(crate) async fn like(version: u32, what: &'static str, build: impl AsyncFn(&Self)) -> Self {
-        static MADE: Mutex<BTreeMap<(&Path, &str), String>> = Mutex::const_new(BTreeMap::new());
+    pub(crate) async fn like(version: u32, what: &str, build: impl AsyncFn(&Self)) -> Self {
+        static MADE: Mutex<BTreeMap<(&Path, String), String>> = Mutex::const_new(BTreeMap::new());
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = server_of(version).await;
-        let key = (server.socket_dir(), what);
+        let key = (server.socket_dir(), what.to_owned());
         let template = MADE.lock().await.get(&key).cloned();
         let template = if let Some(name) = template {
             name

@@ -15,7 +15,7 @@ const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "distlock", "task_queue", "rate_limit", "id_generator"];
 
 /// What mallory puts in front, with `$table` for each of the tables.
-const TRICKS: [(&str, &str); 9] = [
+pub(super) const TRICKS: [(&str, &str); 9] = [
     ("tables in the schema of the role", "CREATE TABLE monitor.$table (LIKE public.$table)"),
     ("tables that have more", "CREATE TABLE monitor.$table (LIKE public.$table INCLUDING ALL, more int)"),
     ("other tables", "CREATE TABLE monitor.$table (a int)"),
@@ -31,8 +31,9 @@ const TRICKS: [(&str, &str); 9] = [
 ];
 
 /// A database with all tables of this role.
-async fn ground(version: u32, owner: &'static str) -> Ground {
-    let ground = Ground::like(version, owner, async |ground| ground.tables(owner).await).await;
+pub(super) async fn ground(version: u32, owner: &'static str) -> Ground {
+    let ground =
+        Ground::like(version, &format!("tables of {owner}"), async |ground| ground.tables(owner).await).await;
     let name = ground.name();
     ground.run("postgres", &format!("GRANT CREATE ON DATABASE {name} TO mallory")).await;
     ground
@@ -48,7 +49,7 @@ fn assert_all(view: &Arc<View>, what: &str) {
     assert!(detection.tables.taken_at.is_some() && detection.tables.error.is_none(), "{what}");
 }
 
-async fn put(ground: &Ground, sql: &str) {
+pub(super) async fn put(ground: &Ground, sql: &str) {
     let each: Vec<String> = TABLES.iter().map(|table| sql.replace("$table", table)).collect();
     let schemas =
         "CREATE SCHEMA monitor; CREATE SCHEMA locktop; GRANT USAGE ON SCHEMA monitor, locktop TO PUBLIC";

@@ -7,6 +7,7 @@
 
 mod actions;
 mod changes;
+mod checked;
 mod commands;
 mod detection;
 mod forged;

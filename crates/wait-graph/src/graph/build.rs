@@ -42,7 +42,7 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
     let net = Net::new(&queues, &index);
     let lists = Lists::new(input, &queues, &index, &leaders);
     let ground = Ground { queues: &queues, index: &index, net: &net, lists: &lists };
-        let roots = roots(ground, &blockers);
+    let roots = roots(ground, &blockers);
     let components = cycles::components(&index, &net);
     let tree = tree::plant(&tree::Ground {
         queues: &queues,

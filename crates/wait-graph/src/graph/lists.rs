@@ -285,8 +285,7 @@ impl Ground<'_> {
         let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
         list.may.extend(others.filter(|other| !self.held.places.contains_key(other)).take(MOST + 1));
         let row_share = LockModes::of(LockMode::RowShare);
-        let own =
-            self.held.relations.keys().filter(|of| self.held.modes(waiter, **of).intersects(row_share));
+        let own = self.held.relations.keys().filter(|of| self.held.modes(waiter, **of).intersects(row_share));
         if self.held.xids.contains_key(&waiter) {
             for relation in own {
                 list.may.extend(self.row(*relation, LockMode::AccessExclusive, waiter, holders).may);

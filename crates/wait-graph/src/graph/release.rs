@@ -252,7 +252,8 @@ impl<'a> Fixpoint<'a> {
                 continue;
             }
             let own = u32::from(waiter.mode.conflicts_with(index.held(*group, number)));
-            let is_clear = !ahead.stops(*group, waiter.mode) && self.touched(number).stopping.get(waiter.mode) == own;
+            let is_clear =
+                !ahead.stops(*group, waiter.mode) && self.touched(number).stopping.get(waiter.mode) == own;
             if is_clear && self.passes(*group, (number, position)) {
                 if let Some(released) = self.released.get_mut(*group) {
                     *released = true;
