@@ -95,18 +95,17 @@ pub const MEASURES: [Measure; 23] = [
     measure("jobs_unserved", "", (Some(0.0), None), jobs_unserved),
     measure("leases_expired", "", (Some(0.0), None), leases),
     measure("queue_oldest", "s", (Some(600.0), None), |view, snapshot| {
-        queue(snapshot).and_then(|()| {
-            match (view.queue.depth.oldest_pending_at, view.queue.depth.pending.count) {
-                (None, 0) => plain(0.0),
-                (oldest, _) => known(age(snapshot, oldest), "the table has no time of its pending items"),
-            }
-        })
+        let oldest = match (view.queue.depth.oldest_pending_at, view.queue.depth.pending.count) {
+            (None, 0) => plain(0.0),
+            (oldest, _) => known(age(snapshot, oldest), "the table has no time of its pending items"),
+        };
+        queue(snapshot, oldest)
     }),
     measure("queue_pending", "", (None, None), |view, snapshot| {
-        queue(snapshot).map(|()| counted(view.queue.depth.pending.count))
+        queue(snapshot, Observed::Read(counted(view.queue.depth.pending.count)))
     }),
     measure("queue_failed", "", (Some(0.0), None), |view, snapshot| {
-        queue(snapshot).map(|()| counted(view.queue.depth.failed.count))
+        queue(snapshot, Observed::Read(counted(view.queue.depth.failed.count)))
     }),
     measure("id_ahead", "s", (Some(1.0), None), id_ahead),
     measure("redis_down", "", (Some(0.0), None), redis_down),
@@ -387,12 +386,11 @@ fn leases(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     unless_unread(expired, unread(snapshot, &systems.leases).or_else(redis))
 }
 
-/// Whether the queue is known: all of its tables, as its numbers are those of all of them.
-fn queue(snapshot: &Snapshot) -> Observed<()> {
+/// A number of all queue tables; it may be more if one of them could not be read.
+fn queue(snapshot: &Snapshot, counted: Observed<Measured>) -> Observed<Measured> {
     let counts = &snapshot.systems.counts;
-    snapshot
-        .tables(counts)
-        .and_then(|_| unread(snapshot, counts).map_or(Observed::Read(()), Observed::Unknown))
+    let found = snapshot.tables(counts).and_then(|_| counted);
+    found.and_then(|counted| unless_unread(counted, unread(snapshot, counts)))
 }
 
 fn id_ahead(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
