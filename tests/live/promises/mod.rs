@@ -121,13 +121,15 @@ async fn state(server: &EmbeddedServer, kind: Kind, seed: u64, score: &mut Score
     score.now += release.now.len();
     score.in_turn += release.in_turn.len();
     score.still += release.still.len();
+    let nodes = view.graph.tree.nodes.iter().filter(|node| node.waits.is_some());
+    let waiting: Vec<Party> = nodes.map(|node| node.party).collect();
     stage.end(party, verb).await;
-    prove(&mut stage, &release, &mut random).await;
+    prove(&mut stage, &release, &waiting, &mut random).await;
     stage.clear().await;
 }
 
 /// What was promised comes to pass.
-async fn prove(stage: &mut Stage, release: &Release, random: &mut Random) {
+async fn prove(stage: &mut Stage, release: &Release, waiting: &[Party], random: &mut Random) {
     stage.all_continue(&release.now, "now").await;
     let released: Vec<Party> = release.now.iter().chain(&release.in_turn).copied().collect();
     stage.all_follow(&released, &release.in_turn, random).await;
@@ -138,6 +140,6 @@ async fn prove(stage: &mut Stage, release: &Release, random: &mut Random) {
     for other in &release.others {
         stage.end(*other, Verb::Terminate).await;
     }
-    let all: Vec<Party> = released.iter().chain(&release.still).copied().collect();
-    stage.all_follow(&all, &release.still, random).await;
+    // Those between them finish in their turn, too.
+    stage.all_follow(waiting, &release.still, random).await;
 }

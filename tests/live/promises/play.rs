@@ -137,9 +137,12 @@ impl Stage {
     pub(super) async fn end(&mut self, party: Party, verb: Verb) {
         let Party::Backend(pid) = party else {
             let Party::Prepared(xact) = party else { unreachable!() };
-            let gid = "SELECT gid FROM pg_prepared_xacts WHERE transaction::text::int8 = $1";
-            let gid: String =
-                self.watcher.query_one(gid, &[&i64::from(xact.local_xid)]).await.unwrap().get(0);
+            // It keeps the virtual transaction of the session that prepared it (`MarkAsPreparingGuts` in twophase.c).
+            let gid =
+                "SELECT DISTINCT gid FROM pg_prepared_xacts JOIN pg_locks ON transactionid = transaction
+                        WHERE pid IS NULL AND virtualtransaction = $1";
+            let id = format!("{}/{}", xact.proc_number, xact.local_xid);
+            let gid: String = self.watcher.query_one(gid, &[&id]).await.unwrap().get(0);
             return self.set_up(&format!("ROLLBACK PREPARED '{gid}'")).await;
         };
         let is_cancel = verb == Verb::Cancel;

@@ -36,6 +36,8 @@ pub struct Release {
     pub unsure: Vec<Party>,
     /// Who else must end before all of `still` continue, sorted. Empty if that is not known: in a deadlock, and behind a standby.
     pub others: Vec<Party>,
+    /// More than `others` may have to end before all of `still` continue: one of those above them goes through a list.
+    pub more: bool,
     /// Who else may have to end before all of `unsure` continue, sorted; empty if that is not known.
     pub possible: Vec<Party>,
     /// Some of `still` or `unsure` would wait for a synchronous standby.
@@ -46,9 +48,8 @@ impl Release {
     /// How many others must end before all that stay blocked continue; none if that is not known.
     #[must_use]
     pub fn others_must_end(&self) -> Option<u32> {
-        let is_known =
-            self.unsure.is_empty() && !self.standby && (self.still.is_empty() || !self.others.is_empty());
-        is_known.then(|| count(self.others.len()))
+        let is_known = self.still.is_empty() || !self.others.is_empty() && !self.more;
+        (is_known && self.unsure.is_empty() && !self.standby).then(|| count(self.others.len()))
     }
 }
 
@@ -102,10 +103,13 @@ pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], en
         }
     }
     let above = Above { ground, parties: &parties, ended };
-    (release.others, release.standby) = above.of(&still, hoped, false);
-    let (possible, standby) = above.of(&unsure, &sure, true);
-    release.possible = possible.into_iter().filter(|party| !release.others.contains(party)).collect();
-    release.standby |= standby;
+    let certain = above.of(&still, hoped, false);
+    let perhaps = above.of(&unsure, &sure, true);
+    (release.others, release.more) = (certain.parties, certain.more);
+    release.possible =
+        perhaps.parties.into_iter().filter(|party| release.others.binary_search(party).is_err()).collect();
+    let ends_stuck = !unsure.is_empty() && ended.iter().any(|group| lists.awaits_standby(*group));
+    release.standby = certain.standby || perhaps.standby || ends_stuck;
     (release.now, release.in_turn) = (named(&now), named(&in_turn));
     (release.still, release.unsure) = (named(&still), named(&unsure));
     release
@@ -311,13 +315,27 @@ struct Above<'a> {
     ended: &'a [usize],
 }
 
+/// What some wait for.
+#[derive(Default)]
+struct Awaited {
+    /// Those that wait for no other session, sorted.
+    parties: Vec<Party>,
+    standby: bool,
+    /// There may be more.
+    more: bool,
+}
+
 impl Above<'_> {
-    /// Those that wait for nobody, and whether a standby is among what is waited for. With `may` what may be waited for counts, too.
-    fn of(&self, groups: &[usize], released: &[bool], may: bool) -> (Vec<Party>, bool) {
+    /// With `may` what may be waited for counts, too.
+    fn of(&self, groups: &[usize], released: &[bool], may: bool) -> Awaited {
         let Ground { index, net, lists, .. } = self.ground;
         let mut seen: FxHashSet<usize> = groups.iter().copied().collect();
         let mut todo: Vec<usize> = groups.to_vec();
-        let (mut found, mut standby) = (FxHashSet::default(), false);
+        let (mut found, mut awaited) = (FxHashSet::default(), Awaited::default());
+        let is_left = |party: &Party| {
+            let is_released = |group| released.get(group) == Some(&true);
+            !self.parties.contains(party) && !index.number(*party).is_some_and(is_released)
+        };
         let mut reach = |node: usize, todo: &mut Vec<usize>| {
             let is_away = self.ended.binary_search(&node).is_ok() || released.get(node) == Some(&true);
             if !is_away && seen.insert(node) {
@@ -332,7 +350,8 @@ impl Above<'_> {
                 reach(*next, &mut todo);
             }
             let Some(list) = lists.of(node).filter(|_| node < index.len()) else { continue };
-            standby |= list.standby;
+            awaited.standby |= list.standby;
+            awaited.more |= list.unknown || !may && list.may.iter().any(is_left);
             for party in list.must.iter().chain(list.may.iter().filter(|_| may)) {
                 match index.number(*party) {
                     _ if self.parties.contains(party) => {}
@@ -341,9 +360,8 @@ impl Above<'_> {
                 }
             }
         }
-        let mut found: Vec<Party> = found.into_iter().collect();
-        found.sort_unstable();
-        standby |= may && !groups.is_empty() && self.ended.iter().any(|group| lists.awaits_standby(*group));
-        (found, standby)
+        awaited.parties = found.into_iter().collect();
+        awaited.parties.sort_unstable();
+        awaited
     }
 }

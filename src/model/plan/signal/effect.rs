@@ -35,21 +35,27 @@ fn named(
     release: &Release,
 ) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
-    let mut list = |label: &'static str, parties: &[Party]| {
+    let list = |lines: &mut Vec<_>, label: &'static str, parties: &[Party]| {
         if !parties.is_empty() {
             lines.push((label, some(index, parties)));
         }
     };
     let root = root(index, parties);
-    list("now", &release.now);
-    list("in turn", &release.in_turn);
+    list(&mut lines, "now", &release.now);
+    list(&mut lines, "in turn", &release.in_turn);
     if !release.still.is_empty() && root.is_none() {
-        list("still", &release.still);
-        list("by", &release.others);
+        list(&mut lines, "still", &release.still);
+        list(&mut lines, "by", &release.others);
+        if release.more {
+            lines.push((
+                "perhaps by",
+                "others that are not known yet: one of those above waits for a list of sessions".to_owned(),
+            ));
+        }
     }
     if !release.unsure.is_empty() {
-        list("unsure", &release.unsure);
-        list("perhaps by", &release.possible);
+        list(&mut lines, "unsure", &release.unsure);
+        list(&mut lines, "perhaps by", &release.possible);
     }
     if release.standby {
         lines.push(("by", "a synchronous standby: each of them waits for it when it commits".to_owned()));

@@ -29,7 +29,7 @@ fn ends(locks: &str, backends: Vec<Backend>, pids: &[i32]) -> String {
     let mut scan = Scan::read(locks);
     scan.backends = backends;
     let parties: Vec<Party> = pids.iter().copied().map(Party::Backend).collect();
-    let Release { now, in_turn, still, unsure, others, possible, standby } =
+    let Release { now, in_turn, still, unsure, others, possible, standby, .. } =
         scan.graph().release(&parties, End::Session);
     let part = |word: &str, parties: &[Party], by: &[Party]| match (parties, by) {
         ([], _) => None,
