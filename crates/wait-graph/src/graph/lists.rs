@@ -181,6 +181,8 @@ fn xid_order(one: u32, other: u32) -> Ordering {
     one.wrapping_sub(other).cast_signed().cmp(&0)
 }
 
+type Candidates = FxHashMap<(Relation, LockModes), Rc<[Party]>>;
+
 struct Ground<'a> {
     input: Input<'a>,
     queues: &'a [Queue],
@@ -188,7 +190,7 @@ struct Ground<'a> {
     backends: FxHashMap<i32, &'a Backend>,
     held: Held,
     /// Who may be a member of a multixact in a table, by what it holds of the table: the same for all who wait for its rows.
-    candidates: RefCell<FxHashMap<(Relation, LockModes), Rc<[Party]>>>,
+    candidates: RefCell<Candidates>,
 }
 
 impl Ground<'_> {

@@ -100,9 +100,8 @@ pub(super) fn in_cycles(ground: Ground<'_>, cycles: &[Vec<usize>]) -> Vec<Root> 
             0 => first_of.clone(),
             1..WALKED => walk.ending(*group),
             _ => {
-                let is_known = cycle.len() <= COUNTED;
-                let freed = || freed(ground.queues, ground.index, Gone::whole(&[*group])).len();
-                let frees = is_known.then(freed).map(count).unwrap_or_default();
+                let now = || count(freed(ground.queues, ground.index, Gone::whole(&[*group])).len());
+                let frees = if cycle.len() <= COUNTED { now() } else { 0 };
                 Root {
                     party: ground.index.party(*group),
                     frees,
