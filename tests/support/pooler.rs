@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -86,6 +86,11 @@ impl Pooler {
         let console = ConnInfo::parse(&console).unwrap();
         let client = connect(&console).await.unwrap().client;
         client.simple_query("RELOAD").await.unwrap();
+    }
+
+    /// Where its socket is; the port is 6432.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// How to get to that database through it.

@@ -125,13 +125,13 @@ const COMMANDS: [&[&str]; 7] = [
     &["schema", "status"],
     &["recover", "--yes"],
     &["lock-of", "SELECT 1 FROM t", "postgres"],
-    &["snapshot", "--watch", "0.1s", "--count", "50", "--format", "json"],
+    &["snapshot", "--watch=0.1s", "--count", "50", "--format", "json"],
 ];
 
 fn run(line: &[&str], port: u16) -> (Left, u64) {
     let mut command = locktop(&[&["-w"], line].concat());
     command.env("PGHOST", "127.0.0.1").env("PGPORT", port.to_string()).env("PGUSER", "postgres");
-    command.env("PGDATABASE", "postgres").env("PGCONNECT_TIMEOUT", "5");
+    command.env("PGDATABASE", "postgres").env("PGCONNECT_TIMEOUT", "2");
     watched(command, LIMIT)
 }
 

@@ -1,5 +1,7 @@
 //! Tables of a harmless role that nobody has named: the small ones are shown as if it were trusted, the large ones say what to type.
 
+use std::io::{Read, Seek};
+
 use serde_json::Value;
 
 use super::forged::installed;
@@ -274,5 +276,40 @@ async fn a_large_table_is_not_read_and_says_whose_it_is() {
         let json = snapshot(&ground, "monitor", &["--trust-owner", "app"]).await;
         assert!(!json["executions"].as_array().unwrap().is_empty());
         assert_eq!(json["queue"]["pending"].as_u64(), Some(1));
+    }
+}
+
+/// What the server stores beside a small table counts as well: neither it nor the program has it in memory at any poll.
+#[tokio::test]
+async fn values_that_are_stored_beside_a_small_table_count() {
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        ground.tables("app").await;
+        let length = if super::support::is_long() { 300_000_000 } else { 60_000_000 };
+        let fill = format!(
+            "ALTER TABLE distlock ALTER owner SET STORAGE EXTERNAL;
+             INSERT INTO distlock SELECT g, '1 hour', repeat('x', {length}), now() FROM generate_series(10, 11) g"
+        );
+        ground.run("app", &fill).await;
+        let heap: i64 = ground.ask("pg_relation_size('distlock')").await.parse().unwrap();
+        assert!(heap < 64 << 10, "{heap}");
+        let (target, line) = (ground.target("monitor"), ["snapshot", "--watch=0.1s", "--count", "20"]);
+        let watch = [&["-w"], &line[..], &["--format", "json", &target]].concat();
+        let mut command = super::binary::locktop(&watch);
+        let mut out = tempfile::tempfile().unwrap();
+        command.stdout(out.try_clone().unwrap());
+        let limit = std::time::Duration::from_secs(60);
+        let watched = tokio::task::spawn_blocking(move || crate::connect::flood::watched(command, limit));
+        let (left, peak) = watched.await.unwrap();
+        println!("PostgreSQL {version}: {peak} MB for values of {} MB", length / 1_000_000);
+        assert!(peak <= 64, "{peak} MB");
+        let mut text = String::new();
+        out.rewind().unwrap();
+        out.read_to_string(&mut text).unwrap();
+        let last: Value = serde_json::from_str(text.lines().last().unwrap_or_default())
+            .unwrap_or_else(|error| panic!("{error}: {text} {}", left.err));
+        let said = last["sections"].to_string() + &last["findings"].to_string();
+        assert!(said.contains("distlock") && said.contains(" MB"), "{said}");
+        assert_eq!(last["tasks"].as_array().map(Vec::len), Some(3), "the others are read");
     }
 }

@@ -22,8 +22,10 @@ use crate::backend::{Backend, State};
 use crate::lock::{LockMode, LockModes, LockTag, LockType};
 
 mod held;
+mod statement;
 
 use self::held::{Held, Relation, relation};
+use self::statement::{Concurrently, concurrently, creates_slot, is_vacuum};
 
 /// `pg_database`, as `classid` of the lock that a commit with NOTIFY takes.
 const PG_DATABASE: u32 = 1262;
@@ -142,40 +144,6 @@ fn is_notify(tag: &LockTag) -> bool {
     tag.locktype() == LockType::Object && tag.classid() == Some(PG_DATABASE) && tag.objid() == Some(0)
 }
 
-/// What a statement that waits for a list of transactions waits for.
-#[derive(Debug, Clone, Copy)]
-struct Concurrently {
-    /// Those that hold any lock of the table, not only such as write.
-    readers: bool,
-    /// Those that have a snapshot.
-    snapshots: bool,
-}
-
-fn concurrently(backend: &Backend) -> Option<Concurrently> {
-    const WORDS: usize = 64;
-    let query: &str = backend.query.as_ref()?.unredacted();
-    let mut words =
-        query.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).take(WORDS);
-    let is = |word: &str, other: &str| word.eq_ignore_ascii_case(other);
-    let verb = words
-        .by_ref()
-        .find(|word| ["create", "reindex", "drop", "alter"].iter().any(|verb| is(word, verb)))?;
-    words.any(|word| is(word, "concurrently")).then(|| Concurrently {
-        readers: !is(verb, "create"),
-        snapshots: is(verb, "create") || is(verb, "reindex"),
-    })
-}
-
-/// Whether it creates a logical replication slot, in the protocol of replication or by a function.
-fn creates_slot(backend: &Backend) -> bool {
-    let query = backend.query.as_ref().map_or("", |query| query.unredacted());
-    query.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| {
-        ["create_replication_slot", "pg_create_logical_replication_slot"]
-            .iter()
-            .any(|name| word.eq_ignore_ascii_case(name))
-    })
-}
-
 /// The order of transaction ids, which wrap around.
 fn xid_order(one: u32, other: u32) -> Ordering {
     one.wrapping_sub(other).cast_signed().cmp(&0)
@@ -215,7 +183,11 @@ impl Ground<'_> {
                 backend.map(|row| self.transactions(queue, row, waiter, &holders)).unwrap_or_default()
             }
             LockType::TransactionId => match self.held.places.get(&waiter).and_then(|places| places.last()) {
-                Some((relation, mode)) => self.row(*relation, *mode, waiter, &holders),
+                Some((relation, mode)) => {
+                    let mut list = self.row(*relation, *mode, waiter, &holders);
+                    list.may.extend(self.versions(queue, *relation, waiter, &holders));
+                    list
+                }
                 None => self.unplaced(queue, waiter, &holders),
             },
             // A session whose statement is not shown may be one of those above.
@@ -247,6 +219,21 @@ impl Ground<'_> {
         List { may: may.take(MOST + 1).collect(), ..self.omitted() }
     }
 
+    /// Others in line for a row of the table that may be a later version of the same row: one that is locked `FOR KEY SHARE` may be
+    /// updated meanwhile, and who waited for the old version follows to the new one (`heap_lock_tuple` in `heapam.c`).
+    fn versions(&self, queue: &Queue, relation: Relation, waiter: Party, holders: &[Party]) -> Vec<Party> {
+        let locks = LockModes::of(LockMode::RowShare);
+        if !holders.iter().any(|holder| self.held.modes(*holder, relation).intersects(locks)) {
+            return Vec::new();
+        }
+        let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
+        others.filter(|other| self.has_place(*other, relation)).take(MOST + 1).collect()
+    }
+
+    fn has_place(&self, party: Party, relation: Relation) -> bool {
+        self.held.places.get(&party).is_some_and(|places| places.iter().any(|(of, _)| *of == relation))
+    }
+
     fn members(&self, relation: Relation, wanted: LockModes) -> Rc<[Party]> {
         let find = || {
             let members = self.held.relations.get(&relation).into_iter().flatten();
@@ -262,14 +249,12 @@ impl Ground<'_> {
 
     /// Whether it is in line for a row of the table, and has a place there or not.
     fn is_in_line(&self, party: Party, relation: Relation) -> bool {
-        let has_place =
-            self.held.places.get(&party).is_some_and(|places| places.iter().any(|(of, _)| *of == relation));
         let waits = || {
             let group = self.index.number(party)?;
             let (queue, _) = self.index.waits(group).first()?;
             self.queues.get(*queue)
         };
-        has_place
+        self.has_place(party, relation)
             || waits().is_some_and(|queue| {
                 queue.tag.locktype() == LockType::Tuple && self::relation(&queue.tag) == relation
             })
@@ -386,11 +371,4 @@ impl Ground<'_> {
         let same = self.backends.get(&first.pid()).copied().map(settings) == backend.map(settings);
         List { standby: same, unknown: !same, ..List::default() }
     }
-}
-
-/// Old snapshots of VACUUM do not hold an index up (`PROC_IN_VACUUM`).
-fn is_vacuum(backend: &Backend) -> bool {
-    let query = backend.query.as_ref().map_or("", |query| query.unredacted()).trim_start();
-    query.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("vacuum"))
-        || query.starts_with("autovacuum: VACUUM")
 }

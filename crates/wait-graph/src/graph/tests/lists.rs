@@ -58,6 +58,17 @@ fn those_in_line_for_a_row_follow_one_after_another() {
     assert_eq!(ends(LINE, Vec::new(), &[12]), "still 13 by 10", "13 is still behind 11, which is behind 10");
 }
 
+/// A row that a child refers to is updated while it is locked: 11 waits with the old version, 12 with the new one.
+#[test]
+fn versions_of_one_row_are_no_promise() {
+    let row = |held: &str| {
+        format!("10 holds xid10 X; 10 holds rel16 {held}; 11 holds rel16 RS; 11 holds tup1 AX; 11 waits xid10 S @1;
+            12 holds rel16 RS; 12 holds tup4 AX; 12 waits xid10 S @2")
+    };
+    assert_eq!(ends(&row("RS"), Vec::new(), &[10]), "unsure 11 12");
+    assert_eq!(ends(&row("RX"), Vec::new(), &[10]), "now 11 12", "what 10 has updated has no new version");
+}
+
 #[test]
 fn a_row_that_several_may_have_locked_is_no_promise() {
     let row = |held: &str, place: &str| {
