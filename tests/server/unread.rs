@@ -103,6 +103,10 @@ async fn no_statement_that_fails_makes_what_is_bad_ok() {
         .await;
         let sent: BTreeSet<&str> = faults.sent().into_iter().collect();
         assert!(sent.len() >= 15, "{sent:?}");
+        for name in ["adapter_part", "adapter_planned", "adapter_understood", "adapters_find", "tables_find"]
+        {
+            assert!(sent.contains(name), "{name} is not among {sent:?}");
+        }
         let sent: Vec<&str> =
             STATEMENTS.iter().map(|statement| statement.name).filter(|name| sent.contains(name)).collect();
         let cells: Vec<_> = sent.iter().flat_map(|name| Fault::ALL.map(|fault| (*name, fault))).collect();
