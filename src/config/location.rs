@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use etcetera::BaseStrategy;
-
 /// Where the config file is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
@@ -20,8 +18,14 @@ pub fn locate(flag: Option<PathBuf>, env: &dyn Fn(&str) -> Option<String>) -> Op
     if let Some(path) = named {
         return Some(Location { path, named: true });
     }
-    // As the XDG specification has it, a relative path is ignored.
-    let xdg = env("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let directory = xdg.or_else(|| etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.config_dir()))?;
-    Some(Location { path: directory.join("locktop/config.toml"), named: false })
+    let path = of_user("XDG_CONFIG_HOME", ".config", env)?.join("locktop/config.toml");
+    Some(Location { path, named: false })
+}
+
+/// A directory of the user: the value of `variable`, else `default` in the home directory. As the XDG specification requires, a relative
+/// path is ignored.
+pub(crate) fn of_user(variable: &str, default: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let home = || std::env::home_dir().filter(absolute).map(|home| home.join(default));
+    env(variable).map(PathBuf::from).filter(absolute).or_else(home)
 }

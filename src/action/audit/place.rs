@@ -2,14 +2,11 @@
 
 use std::path::PathBuf;
 
-use etcetera::BaseStrategy;
+use crate::config::of_user;
 
 /// `locktop` in the user's state directory: `XDG_STATE_HOME` or `~/.local/state`. None when there is no home directory either.
 pub fn directory(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    // As the XDG specification has it, a relative path is ignored.
-    let xdg = env("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = xdg.or_else(|| etcetera::base_strategy::Xdg::new().ok().and_then(|xdg| xdg.state_dir()))?;
-    Some(state.join("locktop"))
+    Some(of_user("XDG_STATE_HOME", ".local/state", env)?.join("locktop"))
 }
 
 #[cfg(test)]

@@ -99,14 +99,15 @@ fn private_key(file: &Path, password: Option<&Secret>) -> Result<PrivateKeyDer<'
 
 #[cfg(feature = "encrypted-keys")]
 fn decrypt(text: &str, file: &Path, password: &Secret) -> Result<PrivateKeyDer<'static>, TlsError> {
-    use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
+    use pkcs8::EncryptedPrivateKeyInfoRef;
     use rustls::pki_types::PrivatePkcs8KeyDer;
 
     let bad = |reason: String| TlsError::BadKey { file: file.to_owned(), reason };
     let begin = text.find("-----BEGIN ENCRYPTED PRIVATE KEY").unwrap_or_default();
-    let pem = text.get(begin..).unwrap_or_default();
-    let (_, document) = SecretDocument::from_pem(pem).map_err(|error| bad(error.to_string()))?;
-    let encrypted = EncryptedPrivateKeyInfo::try_from(document.as_bytes()).map_err(|error| {
+    // The reader of PEM knows keys that are not encrypted, and does not decode what is in them.
+    let pem = text.get(begin..).unwrap_or_default().replace("ENCRYPTED PRIVATE KEY", "PRIVATE KEY");
+    let document = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| bad(error.to_string()))?;
+    let encrypted = EncryptedPrivateKeyInfoRef::try_from(document.secret_pkcs8_der()).map_err(|error| {
         bad(format!("its encryption is not known ({error}): `openssl pkcs8 -topk8` makes it one that is"))
     })?;
     let key = encrypted
