@@ -24,7 +24,11 @@ pub fn locate(flag: Option<PathBuf>, env: &dyn Fn(&str) -> Option<String>) -> Op
 
 /// A directory of the user: the value of `variable`, else `default` in the home directory. As the XDG specification requires, a relative
 /// path is ignored.
-pub(crate) fn of_user(variable: &str, default: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+pub(crate) fn of_user(
+    variable: &str,
+    default: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
     let absolute = |path: &PathBuf| path.is_absolute();
     let home = || std::env::home_dir().filter(absolute).map(|home| home.join(default));
     env(variable).map(PathBuf::from).filter(absolute).or_else(home)

@@ -209,7 +209,16 @@ fn everything() {
     assert_eq!(config.theme.base, "light");
     assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
-    assert!(later.ends_with(":67:14: ctrl-c is bound twice"), "{later}");
+    assert!(later.ends_with(":64:14: ctrl-c is bound twice"), "{later}");
+}
+
+/// The file that tests every setting of 0.1.0 has the same meaning in this version.
+#[cfg(feature = "redis")]
+#[test]
+fn release_0_1_0() {
+    let mut new = read("valid_configs", "everything").unwrap();
+    assert_eq!(std::mem::take(&mut new.check_exclude), ["rate_limits", "adapters River"], "new since then");
+    assert_eq!(read("valid_configs", "release_0_1_0").unwrap(), new);
 }
 
 #[test]

@@ -283,3 +283,23 @@ async fn a_process_that_is_killed_leaves_an_outcome_unknown() {
     let last = lines(&audit.path()).pop().unwrap();
     assert_eq!((&last["event"], &last["fate"]), (&"result".into(), &"outcome_unknown".into()));
 }
+
+/// What version 0.1.0 left behind: a terminated session, and a question whose process was killed before the result.
+#[tokio::test]
+async fn a_record_of_0_1_0_is_continued() {
+    let home = tempfile::tempdir().unwrap();
+    let old = include_str!("tests/release_0_1_0.jsonl");
+    fs::write(home.path().join(store::FILE), old).unwrap();
+    fs::write(home.path().join("run-bb2b275996bf8cf4"), "").unwrap();
+    for name in [store::FILE, "run-bb2b275996bf8cf4"] {
+        fs::set_permissions(home.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let audit = open(home.path());
+    let found = audit.unfinished().await.unwrap();
+    assert_eq!(found.iter().map(|lost| lost.name.as_str()).collect::<Vec<_>>(), ["16676 ops@web-4"]);
+    assert!(!home.path().join("run-bb2b275996bf8cf4").exists(), "it is settled");
+    let text = fs::read_to_string(audit.path()).unwrap();
+    assert!(text.starts_with(old), "what was written stays as it is");
+    let last = lines(&audit.path()).pop().unwrap();
+    assert_eq!((&last["id"], &last["fate"]), (&"bb2b275996bf8cf4-1".into(), &"outcome_unknown".into()));
+}

@@ -146,12 +146,23 @@ fn fill(text: &str, schema: &SchemaName, version: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest, Sha256};
+
     use super::*;
 
     #[test]
     fn versions_follow_each_other_up_to_the_latest() {
         let numbers: Vec<u32> = VERSIONS.iter().map(|version| version.number).collect();
         assert_eq!(numbers, (1..=LATEST).collect::<Vec<_>>());
+    }
+
+    /// A schema that a release installed is upgraded by the versions after it: those that were released stay as they are.
+    #[test]
+    fn released_versions_are_never_edited() {
+        // 0.1.0 has versions 1 to 7.
+        let released = versions(&SchemaName::default(), 0, 7).collect::<String>();
+        let sum: String = Sha256::digest(released).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(sum, "1db67b2a76c3e1ce1fdee89d05c7b82a70176e5392e28b9af70dfa389e1bbb72");
     }
 
     #[test]

@@ -106,7 +106,8 @@ fn decrypt(text: &str, file: &Path, password: &Secret) -> Result<PrivateKeyDer<'
     let begin = text.find("-----BEGIN ENCRYPTED PRIVATE KEY").unwrap_or_default();
     // The reader of PEM knows keys that are not encrypted, and does not decode what is in them.
     let pem = text.get(begin..).unwrap_or_default().replace("ENCRYPTED PRIVATE KEY", "PRIVATE KEY");
-    let document = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| bad(error.to_string()))?;
+    let document =
+        PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| bad(error.to_string()))?;
     let encrypted = EncryptedPrivateKeyInfoRef::try_from(document.secret_pkcs8_der()).map_err(|error| {
         bad(format!("its encryption is not known ({error}): `openssl pkcs8 -topk8` makes it one that is"))
     })?;
