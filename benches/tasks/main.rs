@@ -19,6 +19,7 @@
     reason = "a test may"
 )]
 
+mod cores;
 #[expect(dead_code, reason = "shared with the bench of the program")]
 #[path = "../cost/process.rs"]
 mod process;
@@ -29,7 +30,6 @@ mod worker;
 
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use stage::Stage;
 use system::System;
 use tally::Tally;
@@ -49,17 +49,15 @@ pub(crate) struct Round {
 fn main() {
     let seconds = words("LOCKTOP_SECONDS", "5")[0].max(1);
     let systems = std::env::var("LOCKTOP_SYSTEMS").unwrap_or_else(|_| "ours recipe".to_owned());
-    let whole = sched_getaffinity(None).unwrap();
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| whole.is_set(*core)).collect();
-    let [server_core, .., client_core] = cores[..] else {
-        println!("the server needs a core, and the workers another: here is only one");
+    let [server_core, .., client_core] = cores::all()[..] else {
+        println!("the server needs a core, and the workers another: this process cannot have two");
         return;
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // What is started now stays on this core.
-    pin(server_core);
+    cores::pin(server_core);
     let stage = runtime.block_on(Stage::open());
-    pin(client_core);
+    cores::pin(client_core);
     runtime.block_on(async {
         println!("{}", tally::HEAD);
         for batch in words("LOCKTOP_BATCH", "1 10") {
@@ -99,13 +97,6 @@ async fn measure(stage: &Stage, system: System, round: Round) -> Tally {
     let tally = stage.round(system, round).await;
     println!("{}", tally.line(&system.to_string(), round));
     tally
-}
-
-/// Keeps this thread, and what it starts, on one core.
-fn pin(core: usize) {
-    let mut set = CpuSet::new();
-    set.set(core);
-    sched_setaffinity(None, &set).unwrap();
 }
 
 /// Numbers in a variable, or these.
