@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use locktop_base::place::of_user;
+
 /// Where the config file is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
@@ -20,16 +22,4 @@ pub fn locate(flag: Option<PathBuf>, env: &dyn Fn(&str) -> Option<String>) -> Op
     }
     let path = of_user("XDG_CONFIG_HOME", ".config", env)?.join("locktop/config.toml");
     Some(Location { path, named: false })
-}
-
-/// A directory of the user: the value of `variable`, else `default` in the home directory. As the XDG specification requires, a relative
-/// path is ignored.
-pub(crate) fn of_user(
-    variable: &str,
-    default: &str,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Option<PathBuf> {
-    let absolute = |path: &PathBuf| path.is_absolute();
-    let home = || std::env::home_dir().filter(absolute).map(|home| home.join(default));
-    env(variable).map(PathBuf::from).filter(absolute).or_else(home)
 }

@@ -18,7 +18,6 @@ use std::time::Duration;
 
 pub use adapter::{AdapterChoice, AdapterChoices};
 pub use error::{ConfigError, Mistake, Position};
-pub(crate) use location::of_user;
 pub use location::{Location, locate};
 
 use crate::feed::history::Limits;

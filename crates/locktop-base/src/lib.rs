@@ -7,6 +7,8 @@ pub mod encoding;
 pub mod file;
 mod lock_key;
 pub mod namespace;
+#[cfg(feature = "files")]
+pub mod place;
 mod query_text;
 pub mod text;
 

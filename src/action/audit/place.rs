@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::config::of_user;
+use locktop_base::place::of_user;
 
 /// `locktop` in the user's state directory: `XDG_STATE_HOME` or `~/.local/state`. None when there is no home directory either.
 pub fn directory(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
