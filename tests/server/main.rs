@@ -54,4 +54,5 @@ mod systems;
 mod tasks;
 mod trust;
 pub(crate) mod unread;
+mod wait_events;
 mod worker;

@@ -21,6 +21,7 @@ mod idle_lock;
 mod lease;
 mod limit;
 pub mod lock_name_query;
+mod long_running;
 mod new_roots;
 mod pile_up;
 mod prepared;
@@ -34,6 +35,7 @@ mod target;
 mod task;
 mod unserved;
 mod wait;
+mod wait_event;
 
 #[cfg(test)]
 mod tests;
@@ -150,6 +152,7 @@ const CHECKS: &[(Check, bool)] = &[
     (prepared::check, true),
     (convoy::check, true),
     (wait::check, true),
+    (wait_event::check, false),
     (connections::check, false),
     (pile_up::check, false),
     (deadlocks::check, false),
@@ -167,6 +170,7 @@ const CHECKS: &[(Check, bool)] = &[
     (stale::check, false),
     (idle_lock::check, true),
     (forgotten::check, true),
+    (long_running::check, true),
     (rights::check, false),
     (growth::check, false),
     (hidden::check, false),

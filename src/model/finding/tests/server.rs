@@ -318,3 +318,16 @@ fn a_thousand_tables_that_fail_for_one_reason_are_one_finding() {
         ]
     );
 }
+
+#[test]
+fn a_long_transaction_that_blocks_no_session_is_worth_knowing() {
+    let long = |pid, seconds, xmin| Backend {
+        xact_start: ago(seconds),
+        backend_xmin: xmin,
+        ..backend(pid, State::Active)
+    };
+    let finding = Stage::new().backends(vec![long(7, 7_800, Some(900)), long(8, 1_900, None)]).only();
+    let words = "7 has a transaction of 2h10m, blocks no session; vacuum removes no rows that were deleted since it began, and 1 more";
+    assert_eq!((&*finding.summary, finding.severity), (words, Severity::Info));
+    assert_eq!(Stage::new().backends(vec![long(7, 1_700, Some(900))]).find(), []);
+}

@@ -1,0 +1,136 @@
+//! Waits that `pg_locks` does not show, one by one: for a buffer pin, for a safe snapshot, for the processes of the server.
+
+use super::check_input::{CheckInput, parties_text};
+use super::{Finding, LIMIT, Severity};
+use crate::model::backend::{Backend, State};
+use crate::model::lock::LockMode;
+use crate::model::observed::Observed;
+use crate::model::wait_graph::Party;
+
+const CHECK: &str = "wait_event";
+
+/// A wait event in which a session can hold others up or be held up, and what the server documents of it
+/// (`src/backend/utils/activity/wait_event_names.txt`).
+struct Event {
+    name: &'static str,
+    waits_for: &'static str,
+    /// Who may be waited for: the server does not say it in a view.
+    suspects: fn(&CheckInput<'_>, &Backend) -> Option<Vec<Party>>,
+    remedy: &'static str,
+}
+
+const EVENTS: [Event; 8] = [
+    Event {
+        name: "BufferPin",
+        waits_for: "a page that another session has pinned",
+        suspects: open_snapshots,
+        remedy: "an open cursor or a stopped scan pins it; end that session or close its cursor",
+    },
+    Event {
+        name: "SafeSnapshot",
+        waits_for: "serializable transactions that may write",
+        suspects: serializable,
+        remedy: "SELECT pg_safe_snapshot_blocking_pids(pid) names them; it continues when they have ended",
+    },
+    Event {
+        name: "ProcSignalBarrier",
+        waits_for: "every process of the server to answer a signal",
+        suspects: not_known,
+        remedy: "a stopped process, or one in a long loop without a check for signals, does not answer",
+    },
+    Event {
+        name: "BackendTermination",
+        waits_for: "a process to end",
+        suspects: not_known,
+        remedy: "a process that was told to end is still there: it rolls back, or is stopped",
+    },
+    Event {
+        name: "ReplicationSlotDrop",
+        waits_for: "a replication slot that is in use",
+        suspects: not_known,
+        remedy: "pg_replication_slots.active_pid has it",
+    },
+    Event {
+        name: "RecoveryConflictSnapshot",
+        waits_for: "queries on this standby that need removed rows",
+        suspects: open_snapshots,
+        remedy: "max_standby_streaming_delay limits how long",
+    },
+    Event {
+        name: "RecoveryConflictTablespace",
+        waits_for: "queries on this standby that use a tablespace",
+        suspects: not_known,
+        remedy: "max_standby_streaming_delay limits how long",
+    },
+    Event {
+        name: "LogicalSyncStateChange",
+        waits_for: "a worker of logical replication",
+        suspects: not_known,
+        remedy: "the log of the subscriber says why that worker does not continue",
+    },
+];
+
+/// Each wait of these that is older than the threshold, the longest first.
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let Observed::Read(backends) = look.snapshot.backends.observed() else { return Vec::new() };
+    let event = |row: &Backend| {
+        let name = row.wait_event.as_deref()?;
+        EVENTS.iter().find(|event| event.name == name)
+    };
+    let waits = backends.iter().filter_map(|row| Some((row, event(row)?)));
+    let mut waits: Vec<_> =
+        waits.filter(|(row, _)| look.is_older(since(row), look.thresholds.wait)).collect();
+    waits.sort_by_key(|(row, _)| (since(row), row.pid));
+    let left_out = waits.len().saturating_sub(LIMIT);
+    let listed = waits.into_iter().take(LIMIT).map(|(row, event)| finding(look, row, event));
+    listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// The server shows no start of such a wait: it began after the statement did.
+fn since(row: &Backend) -> Option<crate::model::Timestamp> {
+    row.query_start.or(row.state_change).or(row.backend_start)
+}
+
+fn finding(look: &CheckInput<'_>, row: &Backend, event: &Event) -> Finding {
+    let who = (event.suspects)(look, row).filter(|parties| !parties.is_empty());
+    let who = who.map(|parties| format!("; perhaps {}", parties_text(&parties))).unwrap_or_default();
+    let age = look.age_text(since(row));
+    let summary = format!(
+        "{} waits for {} ({}){who}; its statement began{age} ago",
+        row.pid, event.waits_for, event.name
+    );
+    let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(Party::Backend(row.pid)));
+    let finding = finding.short(format!("{} waits for {}{who}", row.pid, event.waits_for));
+    let about = look.about(row.pid, Some(event.remedy));
+    Finding { since: since(row), ..finding.about(about).running(look.statement(row.pid)) }
+}
+
+fn not_known(_: &CheckInput<'_>, _: &Backend) -> Option<Vec<Party>> {
+    None
+}
+
+/// Sessions of the database that keep a snapshot while they do nothing: such as have an open cursor.
+fn open_snapshots(look: &CheckInput<'_>, waiter: &Backend) -> Option<Vec<Party>> {
+    let Observed::Read(backends) = look.snapshot.backends.observed() else { return None };
+    let mut open: Vec<&Backend> = backends
+        .iter()
+        .filter(|row| {
+            row.pid != waiter.pid
+                && row.backend_xmin.is_some()
+                && (row.datid == waiter.datid || waiter.datid.is_none())
+                && row.state.is_some_and(State::is_idle_in_transaction)
+        })
+        .collect();
+    open.sort_by_key(|row| (row.state_change, row.pid));
+    Some(open.into_iter().map(|row| Party::Backend(row.pid)).collect())
+}
+
+/// Those that hold the locks of serializable transactions.
+fn serializable(look: &CheckInput<'_>, waiter: &Backend) -> Option<Vec<Party>> {
+    let Observed::Read(locks) = look.snapshot.locks.observed() else { return None };
+    let holders = locks.iter().filter(|lock| lock.mode == LockMode::SIRead).filter_map(|lock| lock.pid);
+    let mut pids: Vec<i32> = holders.filter(|pid| *pid != waiter.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    Some(pids.into_iter().map(Party::Backend).collect())
+}

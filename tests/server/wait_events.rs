@@ -1,0 +1,95 @@
+//! Waits that `pg_locks` does not show: a finding says what is waited for, and ends with the wait.
+
+#[path = "../support/suite.rs"]
+mod support;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use locktop::feed::once::once;
+use locktop::model::lock_name::LockNames;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::View;
+use locktop::model::wait_graph::Party;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::Limits;
+use support::{all_versions, database, open, pid, server_of, versions, wait_until};
+use tokio_postgres::Client;
+
+async fn view(info: &ConnInfo) -> Arc<View> {
+    let thresholds = Thresholds { wait: 0.0, ..Thresholds::default() };
+    once(info, Limits::default(), thresholds, LockNames::default()).await.unwrap()
+}
+
+/// What is said of the wait of a session.
+async fn found(info: &ConnInfo, waiter: i32) -> Option<String> {
+    let view = view(info).await;
+    let mut findings = view.findings.iter().filter(|finding| finding.check == "wait_event");
+    findings.find(|finding| finding.is_about(Party::Backend(waiter))).map(|finding| finding.summary.to_string())
+}
+
+async fn waits(admin: &Client, waiter: i32, event: &str) {
+    let sql = "SELECT wait_event IS NOT DISTINCT FROM $2 FROM pg_stat_activity WHERE pid = $1";
+    let is = async || admin.query_one(sql, &[&waiter, &event]).await.unwrap().get(0);
+    wait_until(event, is).await;
+}
+
+#[tokio::test]
+async fn what_is_waited_for_is_said_and_who_may_be_in_the_way() {
+    for version in versions() {
+        let own = database(server_of(version).await).await;
+        let admin = open(&own).await.client;
+        let fill = "CREATE TABLE audit (id int, t text); INSERT INTO audit SELECT i, repeat('x', 100) FROM generate_series(1, 5000) AS i;
+            DELETE FROM audit WHERE id % 3 = 0";
+        admin.batch_execute(fill).await.unwrap();
+        for (event, holder, waiter, words) in [
+            (
+                "BufferPin",
+                "BEGIN; DECLARE c CURSOR FOR SELECT * FROM audit; FETCH 1 FROM c",
+                "VACUUM (FREEZE) audit",
+                "a page that another session has pinned",
+            ),
+            (
+                "SafeSnapshot",
+                "BEGIN ISOLATION LEVEL SERIALIZABLE; UPDATE audit SET t = '' WHERE id = 1",
+                "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SELECT count(*) FROM audit; COMMIT",
+                "serializable transactions that may write",
+            ),
+        ] {
+            let (held, asks) = (open(&own).await.client, open(&own).await.client);
+            held.batch_execute(holder).await.unwrap();
+            let (first, second) = (pid(&held).await, pid(&asks).await);
+            let asking = tokio::spawn(async move { asks.batch_execute(waiter).await });
+            waits(&admin, second, event).await;
+            let said = found(&own, second).await.unwrap_or_default();
+            assert!(said.contains(words), "{version}: {said}");
+            assert!(said.contains(&format!("perhaps {first}")), "{version}, {first}: {said}");
+            admin.execute("SELECT pg_terminate_backend($1)", &[&first]).await.unwrap();
+            asking.await.unwrap().unwrap();
+            assert_eq!(found(&own, second).await, None, "{version}: it is over");
+        }
+    }
+}
+
+/// What the manual says of wait events is of events that there are.
+#[tokio::test]
+async fn the_events_of_the_manual_are_those_of_the_server() {
+    let page = include_str!("../../docs/blockers.md");
+    let table = page.split("## Wait events").nth(1).unwrap().split("\n## ").next().unwrap();
+    let names: Vec<&str> = table
+        .lines()
+        .filter(|line| line.contains('|'))
+        .flat_map(|line| line.split('|').next().unwrap().split('`').skip(1).step_by(2))
+        .collect();
+    assert!(names.len() > 15, "{names:?}");
+    for version in all_versions().into_iter().filter(|version| *version >= 17) {
+        let own = database(server_of(version).await).await;
+        let admin = open(&own).await.client;
+        let rows = admin.query("SELECT type, name FROM pg_wait_events", &[]).await.unwrap();
+        let known: BTreeSet<String> =
+            rows.iter().flat_map(|row| [row.get::<_, String>(0), row.get(1)]).collect();
+        for name in &names {
+            assert!(known.contains(*name), "{version} has no wait event {name}");
+        }
+    }
+}
