@@ -22,6 +22,7 @@ pub mod lock_name;
 pub mod lock_of;
 pub mod lock_waits;
 pub mod lock_words;
+pub(crate) mod object_class;
 pub mod observed;
 pub mod output;
 pub mod owner;

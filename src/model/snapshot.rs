@@ -201,9 +201,16 @@ pub struct Names {
     pub relations: FxHashMap<(u32, u32), Text>,
     /// `pg_database.datname` by its OID.
     pub databases: FxHashMap<u32, Text>,
+    /// `schema staging`, `extension hstore`: other objects by `(database OID, catalog OID, OID)`; database 0 for shared ones.
+    pub objects: FxHashMap<(u32, u32, u32), Text>,
 }
 
 impl Names {
+    /// What a lock of type `object` is of, with its kind.
+    pub fn object(&self, tag: &LockTag) -> Option<&Text> {
+        self.objects.get(&(tag.database()?, tag.classid()?, tag.objid()?))
+    }
+
     /// The relation of a lock by name, `accounts` or `schema.accounts` when it is not on the search path.
     pub fn relation(&self, tag: &LockTag) -> Option<&Text> {
         self.relations.get(&(tag.database()?, tag.relation()?))

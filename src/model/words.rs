@@ -5,7 +5,7 @@ use super::lock::{LockTag, LockType};
 use super::lock_key::LockKey;
 use super::lock_name::{Context, LockName, LockNames};
 use super::snapshot::Snapshot;
-use super::{Text, id_generator, namespace, task, work_queue};
+use super::{Text, id_generator, namespace, object_class, task, work_queue};
 
 /// The name of an advisory lock that `holder` holds or awaits: its application corroborates a guess.
 pub fn lock_name(
@@ -118,9 +118,32 @@ pub fn target(
         LockType::FrozenId => "frozen ids".to_owned(),
         LockType::SpecToken => format!("speculative insert of {}", number(tag.transactionid())),
         LockType::ApplyTransaction => format!("remote transaction {}", number(tag.transactionid())),
-        LockType::Object | LockType::UserLock | LockType::Other => {
+        LockType::Object => object(snapshot, tag),
+        LockType::UserLock | LockType::Other => {
             format!("{} {}/{}", tag.locktype().as_str(), number(tag.classid()), number(tag.objid()))
         }
+    }
+}
+
+/// `schema staging`, `database app`, `NOTIFY queue`, `extension 16402`, `object 9999/16402`.
+fn object(snapshot: &Snapshot, tag: &LockTag) -> String {
+    let (Some(class), Some(id)) = (tag.classid(), tag.objid()) else { return "object".to_owned() };
+    let database = || snapshot.names.databases.get(&id).filter(|_| class == object_class::DATABASE);
+    let words = match (class, id) {
+        // The lock of the whole server that commits with NOTIFY take in turn (`PreCommit_Notify` in `async.c`).
+        (object_class::DATABASE, 0) => return "NOTIFY queue".to_owned(),
+        _ => match (snapshot.names.object(tag), database()) {
+            (Some(name), _) => name.to_string(),
+            (None, Some(name)) => format!("database {name}"),
+            (None, None) => match object_class::class(class) {
+                Some(kind) => format!("{kind} {id}"),
+                None => format!("object {class}/{id}"),
+            },
+        },
+    };
+    match other_database(snapshot, tag) {
+        Some(database) => format!("{words} in {database}"),
+        None => words,
     }
 }
 

@@ -39,6 +39,9 @@ pub(super) const RIGHTS: &str = include_str!("../../assets/sql/rights.sql");
 /// path.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
+/// Names of these objects, of the session's database or shared.
+pub(super) const OBJECTS: &str = include_str!("../../assets/sql/objects.sql");
+
 /// The relations that a statement names.
 pub(super) const LOCK_OF: &str = include_str!("../../assets/sql/lock_of.sql");
 pub(super) const LOCK_OF_FOUND: &str = include_str!("../../assets/sql/lock_of_found.sql");

@@ -90,6 +90,7 @@ pub(crate) fn view() -> View {
     let names = Names {
         relations: [((5, 16_384), "accounts".into())].into_iter().collect(),
         databases: [(5, "app".into())].into_iter().collect(),
+        ..Names::default()
     };
     let taken_at = at(100);
     let snapshot = Snapshot {

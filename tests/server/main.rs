@@ -31,6 +31,7 @@ mod learned;
 mod lease;
 mod lock_of;
 mod locks_sql;
+mod object_names;
 mod poll;
 #[path = "../support/pooler.rs"]
 mod pooler;

@@ -25,7 +25,9 @@ async fn view(info: &ConnInfo) -> Arc<View> {
 async fn found(info: &ConnInfo, waiter: i32) -> Option<String> {
     let view = view(info).await;
     let mut findings = view.findings.iter().filter(|finding| finding.check == "wait_event");
-    findings.find(|finding| finding.is_about(Party::Backend(waiter))).map(|finding| finding.summary.to_string())
+    findings
+        .find(|finding| finding.is_about(Party::Backend(waiter)))
+        .map(|finding| finding.summary.to_string())
 }
 
 async fn waits(admin: &Client, waiter: i32, event: &str) {

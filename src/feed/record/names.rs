@@ -109,10 +109,11 @@ impl Salt {
             self.put("role", &mut prepared.owner);
             self.put("db", &mut prepared.database);
         }
-        let Names { relations, databases } = &*snapshot.names;
+        let Names { relations, databases, objects } = &*snapshot.names;
         snapshot.names = Arc::new(Names {
             relations: relations.iter().map(|(oid, name)| (*oid, self.hash("rel", name))).collect(),
             databases: databases.iter().map(|(oid, name)| (*oid, self.hash("db", name))).collect(),
+            objects: objects.iter().map(|(oid, name)| (*oid, self.hash("obj", name))).collect(),
         });
         silence(&mut snapshot.server);
         silence(&mut snapshot.backends);

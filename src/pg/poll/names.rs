@@ -32,8 +32,12 @@ struct Asked {
     databases: FxHashSet<u32>,
     roles: FxHashSet<u32>,
     relations: FxHashSet<u32>,
+    objects: FxHashSet<ObjectId>,
     rights: bool,
 }
+
+/// The catalog and the OID of an object that is no relation, and the database of its lock: 0 if it is shared.
+type ObjectId = (u32, u32, u32);
 
 /// The databases of a server: their names, and how each has its text.
 #[derive(Debug, Default)]
@@ -48,6 +52,7 @@ struct FoundNames {
     databases: Option<Databases>,
     roles: Option<ByOid>,
     relations: Vec<((u32, u32), Text)>,
+    objects: Vec<(ObjectId, Text)>,
     rights: Option<Rights>,
 }
 
@@ -166,9 +171,11 @@ impl NameCache {
         }
         let relations: Vec<u32> =
             used.relations.into_iter().flatten().filter(|oid| asked.relations.insert(*oid)).collect();
+        let objects: Vec<ObjectId> =
+            used.objects.into_iter().filter(|object| asked.objects.insert(*object)).collect();
         // Once at the beginning, and then as often as the names: somebody may be granted something meanwhile.
         let rights = !std::mem::replace(&mut asked.rights, true);
-        if databases || all_roles || rights || !relations.is_empty() {
+        if databases || all_roles || rights || !relations.is_empty() || !objects.is_empty() {
             let question = Question {
                 client: Arc::clone(client),
                 path: Arc::clone(&self.path),
@@ -177,6 +184,7 @@ impl NameCache {
                 databases,
                 roles: all_roles,
                 relations,
+                objects,
                 rights,
             };
             self.asking.begin(question.ask());
@@ -192,7 +200,7 @@ impl NameCache {
             // Not in a copy of all of them: most may be gone.
             let kept = self.names.relations.iter().filter(|(oid, _)| in_use(oid));
             let relations = kept.map(|(oid, name)| (*oid, name.clone())).collect();
-            self.names = Arc::new(Names { relations, databases: self.names.databases.clone() });
+            self.names = Arc::new(Names { relations, ..(*self.names).clone() });
         }
     }
 
@@ -212,12 +220,14 @@ impl NameCache {
         }
         let news = databases.as_ref().is_some_and(|databases| *databases != self.names.databases);
         // Whoever has the names keeps them as they are: what is new goes into a copy.
-        if news || found.relations.iter().any(changed) {
+        let is_new = |(object, name): &(ObjectId, Text)| self.names.objects.get(object) != Some(name);
+        if news || found.relations.iter().any(changed) || found.objects.iter().any(is_new) {
             let names = Arc::make_mut(&mut self.names);
             if let Some(databases) = databases {
                 names.databases = databases;
             }
             names.relations.extend(found.relations);
+            names.objects.extend(found.objects);
         }
     }
 }
@@ -229,6 +239,8 @@ pub(super) struct Used {
     pub(super) roles: FxHashSet<u32>,
     /// Relations of our own database, and shared ones; none when no locks could be read.
     pub(super) relations: Option<FxHashSet<u32>>,
+    /// Other objects of our own database, and shared ones.
+    pub(super) objects: FxHashSet<ObjectId>,
 }
 
 struct Question {
@@ -239,6 +251,7 @@ struct Question {
     databases: bool,
     roles: bool,
     relations: Vec<u32>,
+    objects: Vec<ObjectId>,
     rights: bool,
 }
 
@@ -260,6 +273,10 @@ impl Question {
             found.relations =
                 rows.iter().filter_map(|row| relation(row, self.datid, self.encoding)).collect();
         }
+        if !self.objects.is_empty() {
+            // The names of relations are worth having without these.
+            found.objects = self.objects().await.unwrap_or_default();
+        }
         if self.rights {
             // Names are worth having without it.
             let rows = self.client.query_typed(sql::RIGHTS, &[]).await;
@@ -267,6 +284,24 @@ impl Question {
         }
         Ok(found)
     }
+
+    async fn objects(&self) -> Result<Vec<(ObjectId, Text)>, SectionError> {
+        let (classes, ids): (Vec<u32>, Vec<u32>) =
+            self.objects.iter().map(|(_, class, id)| (*class, *id)).unzip();
+        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&classes, Type::OID_ARRAY), (&ids, Type::OID_ARRAY)];
+        let rows = self.client.query_typed(sql::OBJECTS, &values).await?;
+        let named = rows.iter().filter_map(|row| {
+            let (class, id) = (oid(raw(row, 0))?, oid(raw(row, 1))?);
+            let (kind, name) = (encoding_text(self.encoding, row, 2)?, encoding_text(self.encoding, row, 3)?);
+            let object = self.objects.iter().find(|(_, of, object)| (*of, *object) == (class, id))?;
+            Some((*object, format!("{kind} {name}").into()))
+        });
+        Ok(named.collect())
+    }
+}
+
+fn encoding_text(encoding: Encoding, row: &Row, at: usize) -> Option<Text> {
+    encoding.text(raw(row, at)).map(|text| (&*text).into())
 }
 
 fn relation(row: &Row, datid: u32, encoding: Encoding) -> Option<((u32, u32), Text)> {

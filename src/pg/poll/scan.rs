@@ -5,6 +5,8 @@ use tokio_postgres::error::SqlState;
 use super::names::Used;
 use super::sections::Tick;
 use crate::model::backend::Backend;
+use crate::model::lock::LockType;
+use crate::model::object_class::has_name;
 use crate::model::snapshot::{Server, Snapshot};
 use crate::model::wait_graph::Answer;
 use crate::pg::decode::locks::KnownLocks;
@@ -66,6 +68,12 @@ impl Scan {
                     used.databases.insert(database);
                 } else if let Some(relation) = tag.relation() {
                     relations.insert(relation);
+                } else if tag.locktype() == LockType::Object
+                    && let Some((class, id)) = tag.classid().zip(tag.objid())
+                    && id != 0
+                    && has_name(class)
+                {
+                    used.objects.insert((database, class, id));
                 }
             }
         }

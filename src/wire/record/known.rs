@@ -47,6 +47,13 @@ flat_rows! {
         2 relation: u32,
         3 name: Text,
     }
+    /// Another object by kind and name.
+    ObjectNames of ObjectName {
+        1 database: u32,
+        2 class: u32,
+        3 object: u32,
+        4 name: Text,
+    }
     /// A database by name.
     DatabaseNames of DatabaseName {
         1 database: u32,
@@ -125,6 +132,8 @@ pub(super) struct NameTable {
     relations: RelationNames,
     #[prost(message, required, tag = 2)]
     databases: DatabaseNames,
+    #[prost(message, optional, tag = 3)]
+    objects: Option<ObjectNames>,
 }
 
 pub(super) fn of_names(names: &Names, strings: &mut Strings) -> NameTable {
@@ -142,12 +151,31 @@ pub(super) fn of_names(names: &Names, strings: &mut Strings) -> NameTable {
         .map(|(database, name)| DatabaseName { database: *database, name: Text::clone(name) })
         .collect();
     databases.sort_unstable_by_key(|row| row.database);
-    NameTable { relations: column(&relations, strings), databases: column(&databases, strings) }
+    let objects = names.objects.iter();
+    let mut objects: Vec<_> = objects
+        .map(|((database, class, object), name)| ObjectName {
+            database: *database,
+            class: *class,
+            object: *object,
+            name: Text::clone(name),
+        })
+        .collect();
+    objects.sort_unstable_by_key(|row| (row.database, row.class, row.object));
+    NameTable {
+        relations: column(&relations, strings),
+        databases: column(&databases, strings),
+        objects: (!objects.is_empty()).then(|| column(&objects, strings)),
+    }
 }
 
 pub(super) fn names(kept: &NameTable, strings: &Decoded) -> Names {
     let relations = rows::<RelationName>(&kept.relations, strings).into_iter();
     let databases = rows::<DatabaseName>(&kept.databases, strings).into_iter();
     let relations: FxHashMap<_, _> = relations.map(|row| ((row.database, row.relation), row.name)).collect();
-    Names { relations, databases: databases.map(|row| (row.database, row.name)).collect() }
+    let objects = kept.objects.iter().flat_map(|objects| rows::<ObjectName>(objects, strings));
+    Names {
+        relations,
+        databases: databases.map(|row| (row.database, row.name)).collect(),
+        objects: objects.map(|row| ((row.database, row.class, row.object), row.name)).collect(),
+    }
 }

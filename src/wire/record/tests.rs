@@ -433,6 +433,10 @@ impl Dice {
             names: Arc::new(Names {
                 relations: self.some(5, |dice| ((dice.u32(), dice.u32()), dice.text())).into_iter().collect(),
                 databases: self.some(5, |dice| (dice.u32(), dice.text())).into_iter().collect(),
+                objects: self
+                    .some(5, |dice| ((dice.u32(), dice.u32(), dice.u32()), dice.text()))
+                    .into_iter()
+                    .collect(),
             }),
             poll_seconds: self.f64(),
             adapters: Arc::new(self.some(2, Self::installation)),
