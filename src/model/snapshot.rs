@@ -104,7 +104,7 @@ pub struct Server {
     pub host: Text,
     /// The TCP port, or the number in the name of the socket.
     pub port: u16,
-    /// Whether a pooler is in between, and how long it lends a session for.
+    /// Whether a pooler is between locktop and the server, and how long it lends a session for.
     pub pooling: Pooling,
     /// Whether there is TLS, and what of the server's certificate was verified.
     pub tls: Tls,
@@ -204,7 +204,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The relation of a lock by name, `accounts` or `schema.accounts` when it is not on the search path.
+    /// The relation of a lock by name, `accounts` or `schema.accounts` when it is not in PATH.
     pub fn relation(&self, tag: &LockTag) -> Option<&Text> {
         self.relations.get(&(tag.database()?, tag.relation()?))
     }

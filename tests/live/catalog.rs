@@ -217,7 +217,7 @@ async fn assert_stuck(server: &EmbeddedServer, info: &ConnInfo) {
     let left = run_beside(locktop(&["snapshot", &target])).await;
     let socket = server.socket_dir().join(".s.PGSQL.5432");
     let expected =
-        format!("locktop: {} accepted the connection and did not answer within 1 s: ", socket.display());
+        format!("locktop: {} accepted the connection but did not answer within 1 s: ", socket.display());
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""));
     assert!(left.err.starts_with(&expected) && left.err.lines().count() == 1, "{}", left.err);
 }

@@ -69,7 +69,7 @@ async fn who_is_ended_is_named_in_the_question() {
     blocking(|| {
         // The object comes at the end, so the plan is shown for the question.
         screen.shows("WHAT WILL BE DONE");
-        screen.shows(&format!("End the backend {}, and recover 1 execution? [y/N]", one.pid));
+        screen.shows(&format!("Terminate session {}, and recover 1 execution? [y/N]", one.pid));
         screen.write(b"yes\r");
         screen.shows("\"outcome\":\"recovered\"");
         assert_eq!(screen.exit_status(), 0);

@@ -165,12 +165,12 @@ async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
             None,
             "[tables] in the config: improper relation name (too many dotted names): a.b.c.d (SQLSTATE 42601)",
         ),
-        (Some("jobs.nowhere"), None, "there is no table jobs.nowhere, where [tables] in the config has it"),
-        (Some("pg_class"), None, "pg_class has no columns id and task_name: it is no table of tasks"),
+        (Some("jobs.nowhere"), None, "the table jobs.nowhere of [tables] in the config does not exist"),
+        (Some("pg_class"), None, "pg_class has no columns id and task_name: not a table of tasks"),
         (
             Some("jobs.\"Tasks\""),
             Some("pg_class"),
-            "pg_class has no columns id, task_id and status: it is no log of executions",
+            "pg_class has no columns id, task_id and status: not a log of executions",
         ),
     ] {
         let places = schedules.map(|name| ("scheduled_tasks", name.to_owned()));
@@ -259,7 +259,7 @@ async fn a_role_without_the_right_is_told_which() {
     assert_eq!(set.tasks.error, None);
     let error = set.executions.error.as_deref().unwrap();
     assert!(
-        error.contains("42501") && error.ends_with("GRANT SELECT ON public.task_execution_log would help"),
+        error.contains("42501") && error.ends_with("GRANT SELECT ON public.task_execution_log is needed"),
         "{error}"
     );
 }

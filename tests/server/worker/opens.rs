@@ -80,7 +80,7 @@ async fn an_ordinary_role_is_enough_and_a_full_server_is_waited_for() {
         assert!(taken.len() <= 8, "there is always one left");
     }
     let process = Process::start("w", &[], &target);
-    process.says("has no connection left").await;
+    process.says("has no free connection").await;
     drop(taken);
     wait_until("the task to be run", async || log(&session).await == "w|completed|-").await;
     let waiting = process.said().lines().filter(|line| line.ends_with("; waiting")).count();

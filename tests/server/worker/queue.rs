@@ -66,7 +66,7 @@ async fn what_an_item_is_called_says_what_is_done_with_it() {
         let options = Options { concurrency: 2, ..Worker::options(&info, &"w".repeat(100)) };
         let work = Builtin::new(options.info.clone(), &options.id);
         let worker = Worker::start(options, work);
-        let known = "this worker knows sleep, sql, notify, command";
+        let known = "this worker runs sleep, sql, notify, command";
         let expected = [
             "completed|1|3|-",
             "completed|1|3|-",

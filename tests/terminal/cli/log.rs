@@ -149,15 +149,15 @@ fn tells(place: &str, log: &Path, version: u32) {
     let [web] = of("web")[..] else { panic!("{version}: {told:#}") };
     assert_eq!(
         [&web["mode"], &web["lock"], &web["ended"], &web["seen"]].map(|value| value.as_str().unwrap()),
-        ["AccessShare", "accounts", "got the lock", "between looks"],
+        ["AccessShare", "accounts", "got the lock", "between snapshots"],
         "{version}"
     );
     assert!(web["seconds"].as_f64().unwrap() > 0.1 && web["statement"].as_str().unwrap().contains("s3cret"));
     assert!(web["behind"].as_str().unwrap().parse::<i32>().is_ok(), "{web}");
     let [patient] = of("patient")[..] else { panic!("{version}: {told:#}") };
-    assert_eq!(patient["ended"], "gave up waiting for a lock (lock_timeout)");
+    assert_eq!(patient["ended"], "canceled while waiting for a lock (lock_timeout)");
     let [slow] = of("slow")[..] else { panic!("{version}: {told:#}") };
-    assert_eq!((&slow["seen"], &slow["ended"]), (&"in looks too".into(), &"got the lock".into()));
+    assert_eq!((&slow["seen"], &slow["ended"]), (&"also in snapshots".into(), &"got the lock".into()));
     assert!(slow["behind"].as_str().unwrap().ends_with("postgres@billing"), "{slow}");
     let is_real = |wait: &Value| wait["seconds"].as_f64().unwrap() < 1_000.0;
     assert!(waits.iter().all(is_real), "what a function raised is nobody's wait: {told:#}");
@@ -171,7 +171,7 @@ fn tells(place: &str, log: &Path, version: u32) {
     let ended: Vec<_> =
         told["ended"].as_array().unwrap().iter().map(|one| one["text"].as_str().unwrap()).collect();
     assert!(
-        ended.iter().any(|line| line.contains("@patient did not get a lock at once (NOWAIT)")),
+        ended.iter().any(|line| line.contains("@patient failed to acquire a lock at once (NOWAIT)")),
         "{ended:?}"
     );
 

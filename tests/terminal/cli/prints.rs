@@ -124,7 +124,7 @@ fn the_config_is_found_checked_and_its_mistakes_are_told() {
     let left = with_home(&["config", "check"]);
     assert_eq!(
         (left.status, left.out),
-        (Some(0), format!("{}: not there, the defaults apply\n", path.display()))
+        (Some(0), format!("{}: does not exist, the defaults apply\n", path.display()))
     );
 
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -189,7 +189,7 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
-/// It belongs to the demo, which starts it.
+/// Its owner is the demo, which starts it.
 #[test]
 fn a_worker_of_the_demo_is_hidden_and_does_nothing_by_itself() {
     for arguments in [&["--help"][..], &["man"]] {

@@ -235,7 +235,7 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
     let document: Value = serde_json::from_str(&left.out).unwrap();
     assert!(document["looks"].as_u64().unwrap() <= 21 && document["blame"]["seconds"].is_number());
     for (arguments, status, words) in [
-        (vec!["--episode", "4711"], 1, "there is no episode 4711"),
+        (vec!["--episode", "4711"], 1, "no episode 4711"),
         (vec!["--from", "2001-01-01 00:00", "--to", "2001-01-01 00:01"], 1, "no look between these times"),
         (vec!["--last", "1h", "--from", "14:02"], 2, "cannot be used with"),
         (vec!["--top", "0"], 2, "0 is not in 1..=100"),
