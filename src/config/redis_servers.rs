@@ -54,7 +54,7 @@ fn add(reader: &mut Reader<'_>, sets: &mut RedisSets, items: &[&Item<'_>]) {
             Some(Ok(url)) => set.push(url),
             Some(Err(error)) => reader.mistake(&item.span(), error.to_string()),
             None => {
-                reader.mistake(&item.span(), format!("a server is not a string: expected {URLS_EXPECTED}"))
+                reader.mistake(&item.span(), format!("a server is not a string: expected {URLS_EXPECTED}"));
             }
         }
     }

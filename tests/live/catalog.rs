@@ -190,7 +190,7 @@ async fn where_the_server_cannot_answer_the_old_is_shown_as_old() {
             assert_eq!(taken_at, Some(before.taken_at));
             let error = error.as_deref().unwrap();
             assert!(
-                error.starts_with("a system catalog that the server needs") && error.contains("55P03"),
+                error.starts_with("a system catalog that it needs") && error.contains("55P03"),
                 "{error}"
             );
         }

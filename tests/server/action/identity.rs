@@ -216,7 +216,8 @@ async fn the_holder_of_a_key_that_was_taken_again_is_left_alone() {
         let target = SessionTarget { holds, ..seen(&pair.look, idle.pid).await };
         for moved in ["SELECT pg_advisory_unlock_all(), pg_advisory_lock(77)", ""] {
             idle.run(moved).await;
-            pair.is_left_alone(Verb::Terminate, target.clone(), "it has run something since: its ").await;
+            pair.is_left_alone(Verb::Terminate, target.clone(), "it has run another statement since: its ")
+                .await;
         }
         let again = SessionTarget { holds, ..seen(&pair.look, idle.pid).await };
         // Each of the two times is enough.

@@ -465,7 +465,7 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
         place.is(Verb::Recover, what(&other), Outcome::Changed, "its start has changed").await;
         place.is(Verb::Recover, what(&seen), Outcome::Done, "marked as failed").await;
         let row = "SELECT status || ' ' || (completed_at IS NOT NULL) || ' ' || left(error_message, 30) FROM task_execution_log";
-        assert_eq!(place.ask(row).await, "failed true its worker's session was gone:");
+        assert_eq!(place.ask(row).await, "failed true its worker's session had ended:");
         place.is(Verb::Recover, what(&seen), Outcome::Changed, "it has ended").await;
     }
 }

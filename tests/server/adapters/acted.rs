@@ -99,7 +99,7 @@ async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
     let owner = "SELECT locked_by_id FROM good_jobs WHERE job_class = ";
     // Nobody has it any more.
     let plan = ground.job("Absent");
-    assert!(plan.rows[0].cautions[0].words.contains("may be at work still"), "{:?}", plan.rows[0].cautions);
+    assert!(plan.rows[0].cautions[0].words.contains("may still be working"), "{:?}", plan.rows[0].cautions);
     let (outcome, detail) = ground.act(&plan).await;
     assert_eq!(
         (outcome, detail.as_str()),

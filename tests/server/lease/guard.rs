@@ -111,7 +111,7 @@ async fn a_row_that_somebody_keeps_locked_may_be_lost() {
     session.ask("BEGIN; SELECT * FROM distlock FOR UPDATE").await;
     let loss = lease.run(std::future::pending::<()>()).await.unwrap_err();
     // Its renewal waits for the row for as long as the lease lives; which of the two notices that first is chance.
-    let reasons = ["the row of lease 7 is locked by somebody else", "no answer to lease_renew"];
+    let reasons = ["the row of lease 7 is locked by another session", "no answer to lease_renew"];
     assert!(reasons.iter().any(|known| loss.to_string().contains(known)), "{loss}");
     session.ask("ROLLBACK").await;
 }

@@ -218,7 +218,7 @@ async fn where_there_is_no_schema_of_ours_that_is_said() {
         assert_eq!(said(&["--yes"]).await, format!("{expected}{printed}"), "{version}");
         let ends = on(server, &info, &["--yes", "--timeout", "--terminate", "--schema", "public"]).await;
         assert_eq!(ends.status, Some(2), "{ends:?}");
-        assert!(ends.err.contains("nobody is ended there"), "{ends:?}");
+        assert!(ends.err.contains("so none can be terminated"), "{ends:?}");
         assert_eq!(session.ask("SELECT status FROM task_execution_log").await, "running");
         // Of another name, and a hostile one.
         let name = "My \"Jobs\\' $name @schema@";

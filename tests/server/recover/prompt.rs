@@ -58,8 +58,10 @@ async fn who_is_ended_is_named_in_the_question() {
     let words = [&shell[..], &["recover", &target, "--timeout", "--terminate"]].concat();
     blocking(|| {
         let mut screen = Screen::spawn_shell((200, 30), &[], &words);
-        screen
-            .shows(&format!("End the 2 backends {}, {}, and recover 3 executions? [y/N]", one.pid, two.pid));
+        screen.shows(&format!(
+            "Terminate 2 sessions {}, {}, and recover 3 executions? [y/N]",
+            one.pid, two.pid
+        ));
         // Ctrl-C is no answer: 128 + SIGINT.
         screen.write(b"\x03");
         screen.shows("left with 130");

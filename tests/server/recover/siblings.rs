@@ -42,7 +42,7 @@ async fn what_else_ends_with_a_session_is_in_the_table_and_in_the_result() {
     assert_eq!((status, lines.len()), (Some(0), 4), "{out}");
     let pid = worker.pid;
     assert!(
-        lines[1].contains("slow1") && lines[1].contains(&format!("backend {pid} will be ended")),
+        lines[1].contains("slow1") && lines[1].contains(&format!("session {pid} will be terminated")),
         "{out}"
     );
     for (line, name, effect) in

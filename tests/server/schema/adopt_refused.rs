@@ -109,7 +109,7 @@ async fn our_schema_has_to_be_there_and_the_latest() {
     let error = adopt(&info, &from("public")).await.unwrap_err().to_string();
     assert!(
         error.contains(&format!("version {}", LATEST - 1))
-            && error.contains("\"locktop schema install\" upgrades it"),
+            && error.contains("run \"locktop schema install\" to upgrade it"),
         "{error}"
     );
     install_up_to(&mut open(&info).await.client, &SchemaName::default(), LATEST).await.unwrap();

@@ -74,7 +74,11 @@ async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
         stage.later(31);
         assert_eq!(states(stage.view())[0], (2, "lost"), "PostgreSQL {version}");
         let lost = stage.view().findings.iter().find(|one| one.check == "lost_item").unwrap();
-        assert!(lost.summary.starts_with("queue item 2 (mail 2) lost, worker-2 gone"), "{}", lost.summary);
+        assert!(
+            lost.summary.starts_with("queue item 2 (mail 2) lost, worker-2 last seen"),
+            "{}",
+            lost.summary
+        );
     }
 }
 

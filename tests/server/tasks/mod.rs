@@ -41,7 +41,7 @@ async fn the_printed_tables_are_shown_with_what_their_keys_prove() {
     let mine = executions.iter().find(|execution| execution["task_id"] == 1).unwrap();
     assert_eq!((&mine["state"], &mine["worker_id"]), (&"slow".into(), &"worker-1".into()));
     let lost = executions.iter().find(|execution| execution["task_id"] == 2).unwrap();
-    let evidence = "nobody holds key 2 (the id of its task, and its lock_id)";
+    let evidence = "no session holds key 2 (the id of its task, and its lock_id)";
     assert_eq!(lost["state"], "orphan");
     assert!(lost["evidence"].as_str().unwrap().starts_with(evidence), "{}", lost["evidence"]);
     // Somebody else holds the number now, and a left-over row says that it runs, too.
@@ -90,7 +90,7 @@ async fn our_tables_know_orphans_leaks_and_limits() {
         "{checks:?}"
     );
     let orphan = stage.view().findings.iter().find(|finding| finding.check == "orphan_task").unwrap().clone();
-    assert!(orphan.summary.starts_with("report orphaned, worker-7 gone 5m"), "{}", orphan.summary);
+    assert!(orphan.summary.starts_with("report orphaned, worker-7 last seen 5m"), "{}", orphan.summary);
     assert_eq!(stage.name(OWN + 1), Some("sync".to_owned()), "sure of it");
     assert_eq!(stage.name(OWN + 99), None, "there is no such task");
 

@@ -22,7 +22,7 @@ async fn a_schema_that_is_older_is_refused_with_the_remedy() {
     locktop::schema::install_up_to(&mut connection.client, &schema, 1).await.unwrap();
     let error = WorkSession::open(&info, &schema, &id, &Source::ALL).await.unwrap_err();
     assert!(matches!(error, OpenError::OldSchema { found: 1, .. }), "{error}");
-    assert!(error.to_string().contains("`locktop schema install` upgrades it"), "{error}");
+    assert!(error.to_string().contains("run `locktop schema install` to upgrade it"), "{error}");
 }
 
 #[tokio::test]

@@ -300,7 +300,7 @@ async fn told_to_end_it_finishes_its_item_or_gives_it_back_and_another_has_it_at
         process.signal(Signal::INT);
         let left = process.ended().await;
         assert_eq!(left.status, Some(0), "{version}: {}", left.err);
-        assert!(left.err.contains("gave back \"sleep\" (item 2)"), "{}", left.err);
+        assert!(left.err.contains("released \"sleep\" (item 2)"), "{}", left.err);
         is_processed(&session).await;
         let row = "SELECT worker_id, attempt, max_attempts FROM task_queue WHERE id = 2";
         assert_eq!(session.ask(row).await, "other|2|2", "{version}: the attempt did not count");

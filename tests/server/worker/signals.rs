@@ -57,7 +57,7 @@ async fn after_its_grace_it_gives_the_task_back_and_another_takes_it_at_once() {
         process.signal(Signal::INT);
         let left = process.ended().await;
         assert_eq!(left.status, Some(0), "{version}: {}", left.err);
-        assert!(left.err.contains("gave back \"t\" (execution 1)"), "{}", left.err);
+        assert!(left.err.contains("released \"t\" (execution 1)"), "{}", left.err);
         runs(&session).await;
         let rows = "SELECT worker_id, status, attempt, error_message FROM task_execution_log ORDER BY id";
         let given = "given back by worker w, which was shut down; it does not count as an attempt";
@@ -128,7 +128,7 @@ async fn it_can_end_with_its_standard_input() {
     process.end_input();
     let left = process.ended().await;
     assert_eq!(left.status, Some(0), "{}", left.err);
-    assert!(left.err.contains("gave back"), "at once: {}", left.err);
+    assert!(left.err.contains("released"), "at once: {}", left.err);
     no_session_is_left(&session).await;
     // Without the option nobody cares for its input.
     let (session, mut process) = busy(version, 1.0, &[]).await;

@@ -182,7 +182,7 @@ fn tells(place: &str, log: &Path, version: u32) {
         let left = report(place, log, &["--format", format]);
         let kind =
             if log.extension().is_some_and(|ending| ending == "csv") { "(csvlog, " } else { "(jsonlog, " };
-        for wanted in ["no look saw", "none of it is in the costs above", "deadlock: ", kind] {
+        for wanted in ["that no snapshot shows", "not part of the costs above", "deadlock: ", kind] {
             assert!(left.out.contains(wanted), "{format}: {wanted}: {}", left.out);
         }
         assert!(!left.out.contains("<script"), "{format}");
@@ -214,18 +214,18 @@ async fn another_servers_log_and_another_days_are_told_apart() {
     let foreign = log;
     let log = log_of(&server, "json").await;
     let left = report(place, &log, &[]);
-    assert!(!left.out.contains("another server") && left.out.contains("It names no wait"), "{}", left.out);
+    assert!(!left.out.contains("another server") && left.out.contains("It has no wait"), "{}", left.out);
     // The wrong one among several is the only one that is not told.
     let left = report(place, &log, &["--log", foreign.to_str().unwrap()]);
     assert_eq!(left.out.matches("It is the log of another server").count(), 1, "{}", left.out);
-    assert!(left.out.contains("It names no wait"), "{}", left.out);
+    assert!(left.out.contains("It has no wait"), "{}", left.out);
 
     let old = folder.path().join("old.json");
     let text = std::fs::read_to_string(&log).unwrap();
     let year = &text[14..18];
     std::fs::write(&old, text.replace(&format!("\"{year}-"), "\"2001-")).unwrap();
     let left = report(place, &old, &[]);
-    assert!(left.out.contains("Nothing in it is of the time of this report"), "{}", left.out);
+    assert!(left.out.contains("It has no entry from the time of this report"), "{}", left.out);
     for (name, text) in [("empty", ""), ("stderr", "2026-11-23 14:02:31.123 UTC [1] LOG:  x\n")] {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();

@@ -98,7 +98,7 @@ fn what_needs_no_server_is_printed_whole() {
         (&["-?"], vec!["Usage:"]),
         (&["snapshot", "--help"], vec!["--format"]),
         // Since the last sign of life, whenever it was that the key became free.
-        (&["recover", "--help"], vec!["last sign of life", "locktop.orphan_grace"]),
+        (&["recover", "--help"], vec!["last heartbeat", "locktop.orphan_grace"]),
         (&["demo", "--help"], vec!["--headless", "--until", "--time-scale", "[default: 60]", "crash"]),
     ] {
         let left = run(locktop(arguments));

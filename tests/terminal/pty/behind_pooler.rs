@@ -233,7 +233,7 @@ async fn a_pool_of_one_session_is_read_and_one_in_statement_mode_is_refused() {
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
     assert!(
         left.err.contains("a pooler in statement mode is in between")
-            && left.err.contains("connect past it, to the host and port"),
+            && left.err.contains("connect directly to the host and port"),
         "{left:?}"
     );
 }

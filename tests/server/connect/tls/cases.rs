@@ -172,7 +172,7 @@ impl Maker<'_> {
                 self.ca.file(good),
                 self.case("known, not signed by itself", good, always("which is not among")),
             ),
-            with(self.ca.file("none"), self.case("no file", good, always("there is no file of authorities"))),
+            with(self.ca.file("none"), self.case("no file", good, always("the file of authorities"))),
             with(
                 self.ca.file("server.key"),
                 self.case("no certificate in the file", good, always("has no certificate in PEM")),
@@ -254,7 +254,7 @@ impl Maker<'_> {
                 self.case(
                     "more in between than allowed",
                     under(&beneath_alone, "deep", "/CN=x", &self.good),
-                    always("more authorities are in between"),
+                    always("its chain has more authorities"),
                 ),
             ),
             with(
