@@ -92,7 +92,7 @@ empty_root() {
     mkdir "$work/empty"
     cp "$program" "$work/empty/"
     chroot "$work/empty" /locktop snapshot --format json "$target" | shows
-    # As text too: there is no time zone, no home and no name of the user.
+    # As text too: it lacks time zone, no home and no name of the user.
     chroot "$work/empty" /locktop snapshot "$target" >/dev/null
 }
 

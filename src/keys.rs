@@ -53,7 +53,7 @@ pub struct Key {
 /// A key that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown key \"{0}\"; a key is one character (K), a name (esc, enter, space, pgup, f1) or either behind ctrl- or alt-"
+    "unknown key \"{0}\"; a key is one character (K), a name (esc, enter, space, pgup, f1) or either after ctrl- or alt-"
 )]
 pub struct KeyError(pub String);
 

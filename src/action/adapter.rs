@@ -59,13 +59,17 @@ fn changed(target: &AdapterTarget, rows: usize) -> (Outcome, String) {
     match rows {
         0 => {
             let words = match target.kind {
-                ActionKind::Recover => "it is another run now, or its worker is back, or its row is locked",
-                ActionKind::Unlock => "it is somebody else's now, or has ended",
+                ActionKind::Recover => {
+                    "it is another execution now, its worker works again, or its row is locked"
+                }
+                ActionKind::Unlock => "it has another owner now, or has ended",
             };
             (Outcome::Changed, words.to_owned())
         }
         1 => (Outcome::Done, target.then.to_string()),
-        many => (Outcome::Done, format!("{many} rows had this id, and all were changed: {}", target.then)),
+        many => {
+            (Outcome::Done, format!("{many} rows had this id, and all of them were changed: {}", target.then))
+        }
     }
 }
 
@@ -77,6 +81,6 @@ fn refused(target: &AdapterTarget, error: &Unanswered) -> (Outcome, String) {
         }
         Some("55P03") => (Outcome::Refused, format!("its table or its row is locked: {error}")),
         Some(_) => (Outcome::Refused, error.to_string()),
-        None => (Outcome::Uncertain, format!("{error}: whether it was done is not known")),
+        None => (Outcome::Uncertain, format!("{error}: not known whether it was done")),
     }
 }

@@ -1,4 +1,4 @@
-//! Failing an execution in a published log, which names no session: only if the row is the one that was seen and nobody holds its key.
+//! Failing an execution in a published log, which names no session: only if the row is the one that was seen and no session holds its key.
 //! Both are locked to the end of the transaction. Nobody is ended. The published tables leave its task due by themselves.
 
 use tokio_postgres::Client;
@@ -14,7 +14,7 @@ use crate::pg::trust::TrustedOwners;
 pub(super) fn short(target: &PublishedTarget) -> String {
     let PublishedTarget { source, id, key, .. } = target;
     format!(
-        "UPDATE {source} SET status = 'failed' WHERE id = {id} if it still runs and nobody holds key {key}"
+        "UPDATE {source} SET status = 'failed' WHERE id = {id} if it is still running and no session holds key {key}"
     )
 }
 
@@ -32,10 +32,10 @@ pub(super) async fn fail(
     let act = row.update_while_free(&set(&table, actor), Some(target.key));
     match row.act(client, &act, &actor.role, false).await {
         Ok(answer) if answer.is_busy => {
-            let detail = format!("somebody holds key {}: a worker may be working on it", target.key);
+            let detail = format!("a session holds key {}: a worker may be working on it", target.key);
             (Outcome::Refused, detail)
         }
-        Ok(_) => (Outcome::Done, "failed in the log".to_owned()),
+        Ok(_) => (Outcome::Done, "marked as failed".to_owned()),
         Err(told) => told,
     }
 }
@@ -44,8 +44,8 @@ fn conditions(target: &PublishedTarget) -> Vec<Condition> {
     let started = moment(Some(target.started_at));
     vec![
         Condition::new("it has ended", "t.status::text = 'running'"),
-        Condition::cut("another worker has it", "t.worker_id::text", Some(&target.worker)),
-        Condition::same("it began at another time", "t.started_at::timestamptz", &started),
+        Condition::cut("another worker holds it", "t.worker_id::text", Some(&target.worker)),
+        Condition::same("its start has changed", "t.started_at::timestamptz", &started),
     ]
 }
 
@@ -56,7 +56,7 @@ fn set(table: &Table, actor: &Actor) -> String {
         set.push_str(", completed_at = clock_timestamp()");
     }
     if table.has("error_message") {
-        let words = format!("its worker's session was gone: failed by {actor}");
+        let words = format!("its worker's session had ended: failed by {actor}");
         set.push_str(", error_message = ");
         set.push_str(&note(&words));
     }

@@ -80,7 +80,7 @@ impl<'a, R: Record> Recorder<'a, R> {
     ) -> Result<(), String> {
         let asked = Asked { command: self.command, target, statement };
         let noted = self.record.asked(client, &asked).await;
-        noted.map_err(|error| format!("not asked, since that could not be put on record: {error}"))
+        noted.map_err(|error| format!("not done, because it could not be recorded: {error}"))
     }
 
     /// Puts on record what came of a target, and counts it as done.
@@ -99,7 +99,7 @@ impl<'a, R: Record> Recorder<'a, R> {
         };
         let asked = Asked { command: self.command, target, statement };
         if let Err(error) = self.record.told(client, &asked, &result).await {
-            let note = format!("{}: what came of it is not on record: {error}", target.name);
+            let note = format!("{}: its result is not recorded: {error}", target.name);
             self.notes.push(note);
         }
         self.done += 1;

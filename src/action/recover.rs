@@ -56,7 +56,7 @@ pub async fn execute_recorded(
                     noted(client, record, &asked, result).await
                 }
                 Err(why) => {
-                    let why = format!("not done, since that could not be put on record: {why}");
+                    let why = format!("not done, because it could not be recorded: {why}");
                     RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::Failed, why)
                 }
             }
@@ -113,7 +113,7 @@ async fn noted(
     match record.told(Some(client), asked, &of_target).await {
         Ok(()) => result,
         Err(why) => {
-            let detail = format!("{}; what came of it is not on record: {why}", result.detail);
+            let detail = format!("{}; its result is not recorded: {why}", result.detail);
             RecoveryResult { detail, ..result }
         }
     }

@@ -21,10 +21,7 @@ pub(super) fn short(lease: &RedisLease) -> String {
 pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Outcome, String) {
     // What a place is called is its number in the set that the row was read from.
     let Some(servers) = servers.get(lease.members()) else {
-        return (
-            Outcome::Refused,
-            "it was read from other servers than those of the configuration".to_owned(),
-        );
+        return (Outcome::Refused, "it was read from servers other than those of the config".to_owned());
     };
     sum_up(&force_unlock(lease, servers, TIMEOUT).await)
 }
@@ -64,17 +61,17 @@ impl Counts {
         let clear = self.freed + self.gone;
         let is_over = servers - clear.min(servers) < quorum(servers);
         let (outcome, meaning) = match () {
-            () if self.freed == 0 && is_over => (Outcome::Changed, "it was gone already"),
-            () if self.freed > 0 && is_over && servers == 1 => (Outcome::Done, "it can be taken"),
-            () if self.freed > 0 && is_over => (Outcome::Done, "its holder has no majority any more"),
+            () if self.freed == 0 && is_over => (Outcome::Changed, "it no longer existed"),
+            () if self.freed > 0 && is_over && servers == 1 => (Outcome::Done, "it can be acquired"),
+            () if self.freed > 0 && is_over => (Outcome::Done, "its holder no longer has a majority"),
             () if self.failed > 0 => {
-                (Outcome::Uncertain, "whether its holder still has a majority is not known")
+                (Outcome::Uncertain, "not known whether its holder still has a majority")
             }
             () if self.beyond > 0 => {
-                (Outcome::Refused, "its value is too long or no lock, and cannot be compared")
+                (Outcome::Refused, "its value is too long or not a lock, and cannot be compared")
             }
             () if self.freed > 0 => (Outcome::StillThere, "its holder may still have a majority"),
-            () => (Outcome::Changed, "it was renewed, or is another's"),
+            () => (Outcome::Changed, "it was renewed, or has another owner"),
         };
         (outcome, format!("{}: {meaning}{}", self.told(servers), self.reason()))
     }
@@ -87,7 +84,7 @@ impl Counts {
             1 => text.extend([", one ", one]),
             count => text.extend([", ", &count.to_string(), " ", more]),
         };
-        add(self.gone, "had it no more", "had it no more");
+        add(self.gone, "no longer had it", "no longer had it");
         add(self.changed, "has another value", "have another value");
         add(self.beyond, "cannot be compared", "cannot be compared");
         add(self.failed, "did not answer", "did not answer");
@@ -122,22 +119,22 @@ mod tests {
     #[test]
     fn what_so_many_answers_mean_for_a_majority() {
         for (given, outcome, words) in [
-            ("f", Outcome::Done, "freed on 1 of 1: it can be taken"),
-            ("g", Outcome::Changed, "freed on 0 of 1, one had it no more: it was gone already"),
+            ("f", Outcome::Done, "freed on 1 of 1: it can be acquired"),
+            ("g", Outcome::Changed, "freed on 0 of 1, one no longer had it: it no longer existed"),
             (
                 "c",
                 Outcome::Changed,
-                "freed on 0 of 1, one has another value: it was renewed, or is another's",
+                "freed on 0 of 1, one has another value: it was renewed, or has another owner",
             ),
             (
                 "fff?g",
                 Outcome::Done,
-                "freed on 3 of 5, one had it no more, one did not answer: its holder has no majority any more",
+                "freed on 3 of 5, one no longer had it, one did not answer: its holder no longer has a majority",
             ),
             (
                 "ff???",
                 Outcome::Uncertain,
-                "freed on 2 of 5, 3 did not answer: whether its holder still has a majority",
+                "freed on 2 of 5, 3 did not answer: not known whether its holder still has a majority",
             ),
             (
                 "fcc",
@@ -146,8 +143,8 @@ mod tests {
             ),
             ("ccc", Outcome::Changed, "freed on 0 of 3, 3 have another value"),
             ("nnn", Outcome::Refused, "freed on 0 of 3, 3 cannot be compared"),
-            ("ggg", Outcome::Changed, "3 had it no more: it was gone already"),
-            ("gg?", Outcome::Changed, "2 had it no more, one did not answer: it was gone already"),
+            ("ggg", Outcome::Changed, "3 no longer had it: it no longer existed"),
+            ("gg?", Outcome::Changed, "2 no longer had it, one did not answer: it no longer existed"),
             ("???", Outcome::Uncertain, "freed on 0 of 3, 3 did not answer"),
         ] {
             let (found, told) = sum_up(&results(given));

@@ -64,9 +64,7 @@ fn came_of(answer: Answer, done: String) -> (Outcome, String) {
     let detail = answer.detail.unwrap_or_default();
     match answer.outcome.as_deref() {
         None | Some("requeued" | "set_aside") => (Outcome::Done, done),
-        Some("gave_up") => {
-            (Outcome::Done, format!("set aside as failed, since it was the last attempt: {detail}"))
-        }
+        Some("gave_up") => (Outcome::Done, format!("set aside as failed after its last attempt: {detail}")),
         Some("not_found" | "wrong_state") => (Outcome::Changed, detail),
         Some(_) => (Outcome::Refused, detail),
     }
@@ -113,10 +111,10 @@ impl Table {
         let rows = send(client, Access::ReadOnly, &sql).await;
         let rows = rows.map_err(|error| match error.code() {
             Some(_) => (Outcome::Refused, error.to_string()),
-            None => (Outcome::Uncertain, format!("nothing was asked yet: {error}")),
+            None => (Outcome::Uncertain, format!("nothing was requested yet: {error}")),
         })?;
         let Some(row) = rows.first() else {
-            return Err((Outcome::Changed, "its table is gone".to_owned()));
+            return Err((Outcome::Changed, "its table no longer exists".to_owned()));
         };
         let looked: Looked = serde_json::from_str(row)
             .map_err(|error| (Outcome::Refused, format!("its table cannot be read: {error}")))?;
@@ -355,7 +353,7 @@ impl Row<'_> {
             }
             Some("55P03") => (Outcome::Refused, format!("its row is locked: {error}")),
             Some(_) => (Outcome::Refused, error.to_string()),
-            None => (Outcome::Uncertain, format!("{error}: whether it was done is not known")),
+            None => (Outcome::Uncertain, format!("{error}: not known whether it was done")),
         }
     }
 }
@@ -369,16 +367,14 @@ struct RowAsItIs {
 
 fn nothing(look: &str) -> (Outcome, String) {
     let Ok(look) = serde_json::from_str::<RowAsItIs>(look) else {
-        return (Outcome::Changed, "it is not as it was seen".to_owned());
+        return (Outcome::Changed, "it has changed".to_owned());
     };
     let differs: Vec<String> = look.differs.into_iter().flatten().flatten().collect();
     match (look.rows, differs.is_empty()) {
-        (0, _) => (Outcome::Changed, "its row is gone".to_owned()),
+        (0, _) => (Outcome::Changed, "its row no longer exists".to_owned()),
         (1, false) => (Outcome::Changed, format!("since it was seen, {}", list(&differs))),
         (1, true) => (Outcome::Refused, "its row is locked".to_owned()),
-        (rows, _) => {
-            (Outcome::Refused, format!("there are {rows} rows of this id: which one is meant cannot be told"))
-        }
+        (rows, _) => (Outcome::Refused, format!("{rows} rows have this id: the row cannot be identified")),
     }
 }
 

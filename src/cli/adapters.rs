@@ -7,21 +7,21 @@ use clap::{Args, Subcommand};
 use super::options::SnapshotFormat;
 
 const CHECK_HELP: &str = "\
-Exit status: 0 the file is right and, with a target, something that it describes was found and at least one query of each part may run; \
-1 there are mistakes in it, or a part cannot be read there; 2 wrong usage.";
+Exit status: 0 the file has no mistakes and, with a target, something that it describes was found and at least one query of each part can \
+run; 1 the file has mistakes, or a part cannot be read there; 2 wrong usage.";
 
 /// `locktop adapters …`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum AdaptersCommand {
-    /// Which job systems of others are in a database: which queries are used there, what each costs, and why something is not read.
+    /// List the job systems found in a database: the queries used, the cost of each, and why a part is not read.
     List(AdaptersListArgs),
-    /// Look for mistakes in the file of an adapter; with a target also find what it describes there, and plan its queries.
+    /// Check the file of an adapter for mistakes; with a target, also find the tables it describes and plan its queries.
     #[command(after_help = CHECK_HELP)]
     Check(AdaptersCheckArgs),
 }
 
 impl AdaptersCommand {
-    /// The target, where one is named.
+    /// The target, if one is named.
     pub fn target(&self) -> Option<&str> {
         match self {
             Self::List(arguments) => arguments.target.as_deref(),
@@ -33,7 +33,7 @@ impl AdaptersCommand {
 /// `locktop adapters list`.
 #[derive(Debug, Clone, Args)]
 pub struct AdaptersListArgs {
-    /// A table for people or JSON for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
     pub format: SnapshotFormat,
     /// A URI, a key=value string, a name from the config, or a database name.
@@ -45,9 +45,9 @@ pub struct AdaptersListArgs {
 pub struct AdaptersCheckArgs {
     /// The file.
     pub file: PathBuf,
-    /// A table for people or JSON for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
     pub format: SnapshotFormat,
-    /// A URI, a key=value string, a name from the config, or a database name; without one only the file is looked at.
+    /// A URI, a key=value string, a name from the config, or a database name; without one only the file is checked.
     pub target: Option<String>,
 }

@@ -22,25 +22,25 @@ use crate::text::parse_duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  locktop                              the server that PGHOST and the rest of the environment name, or the one here
+  locktop                              the server named by PGHOST etc., or the local one
   locktop -h db.example.com -U ops app
   locktop 'postgresql://ops@db.example.com/app?sslmode=require'
   locktop 'host=/run/postgresql dbname=app'
   locktop prod                         [targets.prod] of the config file
-  locktop snapshot --format json prod  one look, for a script
-  locktop schema install prod          tables and functions for scheduled tasks, in a schema of their own
-  locktop lock-of 'DROP INDEX i' prod  what that would lock, and who is in its way there now
-  locktop recover prod                 tasks whose worker is gone are made due again
-  locktop record incident.ltr prod     looks at it each second, into a file; locktop replay incident.ltr shows them
-  locktop worker --id w1 prod          runs what is due there
-  locktop demo                         a server of its own with something to see
+  locktop snapshot --format json prod  one snapshot, for a script
+  locktop schema install prod          tables and functions for scheduled tasks, in their own schema
+  locktop lock-of 'DROP INDEX i' prod  what it would lock, and which sessions block it now
+  locktop recover prod                 recover tasks whose worker has died
+  locktop record incident.ltr prod     record a snapshot per second; locktop replay incident.ltr shows them
+  locktop worker --id w1 prod          run the tasks that are due there
+  locktop demo                         start a server of its own, with locks to see
 
 The environment variables of libpq (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, …) and ~/.pgpass count as for psql.
 Exit status: 0 done, 1 failed, 2 wrong usage.";
 
 const CONFIG_HELP: &str = "The config file [default: ~/.config/locktop/config.toml] [env: LOCKTOP_CONFIG]";
 
-/// top for PostgreSQL locks: who holds what, who waits for whom, and what ending a backend would free.
+/// top for PostgreSQL locks: which sessions hold them, which sessions wait, and which would continue if one is terminated.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "locktop",
@@ -54,15 +54,15 @@ pub struct Cli {
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
 
-    /// What to do in place of the dashboard.
+    /// The command; the dashboard without one.
     #[command(subcommand)]
     pub command: Option<Command>,
 
-    /// Where to connect.
+    /// Connection.
     #[command(flatten)]
     pub connect: ConnectArgs,
 
-    /// How the dashboard looks.
+    /// The appearance of the dashboard.
     #[command(flatten)]
     pub view: ViewArgs,
 
@@ -70,7 +70,7 @@ pub struct Cli {
     #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP, help_heading = "Options")]
     pub config: Option<PathBuf>,
 
-    /// What locktop itself does, for whoever reports a bug.
+    /// The debug log, for bug reports.
     #[command(flatten)]
     pub log: LogArgs,
 
@@ -80,7 +80,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The file of the log, before or behind the command; none where none is wanted.
+    /// The file of the log, given before or after the command.
     ///
     /// # Errors
     /// In one line: the command has no log of that kind.
@@ -102,41 +102,41 @@ impl Cli {
     }
 }
 
-/// What to do in place of the dashboard.
+/// The command; the dashboard without one.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Start a PostgreSQL server of our own, let workers compete for tasks and sessions for locks in it, and show the dashboard.
+    /// Start a temporary PostgreSQL server, in which workers compete for tasks and sessions for locks, and show the dashboard.
     Demo(DemoArgs),
-    /// A worker of a demo, which starts it and tells it what to do.
+    /// A worker of a demo, which starts it and sends it orders.
     #[command(hide = true)]
     DemoWorker {
-        /// What it is called.
+        /// Its name.
         name: String,
     },
-    /// Print one snapshot on standard output.
+    /// Print one snapshot to standard output.
     Snapshot(SnapshotArgs),
-    /// Recover tasks whose worker is gone, and on demand those that are stuck: shows what it would do, and asks.
+    /// Recover tasks whose worker has died and, on request, tasks that are stuck. Shows what it would do, and asks.
     Recover(RecoverArgs),
     /// Check the server for a monitoring system: exit status 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
     Check(CheckArgs),
-    /// What a statement would lock, whom that stops, and with a target who is in its way now. Nothing of it is run.
+    /// Show what a statement would lock, what that blocks and, with a target, which sessions block it now. The statement is not run.
     #[command(after_help = lock_of::HELP)]
     LockOf(LockOfArgs),
-    /// Record looks into a file, for "locktop replay".
+    /// Record snapshots to a file, for "locktop replay".
     Record(RecordArgs),
-    /// Show the dashboard over a recording: no server is asked, and nothing acts.
+    /// Show a recording in the dashboard. Connects to no server, and no shortcut acts.
     Replay(ReplayArgs),
-    /// Take a part of a recording out, into a file of its own.
+    /// Copy a part of a recording to another file.
     Cut(CutArgs),
-    /// Write what happened in a recording: who made others wait, what that cost, and how it ended.
+    /// Write a report of a recording: which sessions blocked others, for how long, and how it ended.
     Report(ReportArgs),
-    /// Install, look at, print, fill or drop locktop's own tables and functions.
+    /// Install, inspect, print, fill or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// Which job systems of others (Solid Queue, River, …) are in a database, and whether the file of an adapter is right.
+    /// List the job systems (Solid Queue, River, …) found in a database, or check the file of an adapter.
     #[command(subcommand)]
     Adapters(AdaptersCommand),
-    /// Run scheduled tasks and items of the work queue: take what is due, hold a lock for each, and record how they end.
+    /// Run scheduled tasks and items of the work queue: take those that are due, hold a lock for each, and record how they end.
     Worker(WorkerArgs),
     /// Print a completion script for a shell.
     Completions {
@@ -145,7 +145,7 @@ pub enum Command {
     },
     /// Print the manual page (roff).
     Man {
-        /// Write a page for the program and one for each command into this directory instead.
+        /// Write one page for the program and one for each command into this directory instead.
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
@@ -159,27 +159,27 @@ pub enum Command {
 pub enum ConfigCommand {
     /// Print the default config with comments.
     Print,
-    /// Look for mistakes in the config file.
+    /// Check the config file for mistakes.
     Check {
         /// Another file.
         file: Option<PathBuf>,
     },
-    /// Print where the config file is looked for.
+    /// Print the path of the config file.
     Path,
-    /// Print the names of its targets, a line each.
+    /// Print the names of its targets, one per line.
     Targets {
-        /// For whom.
+        /// The output format.
         #[arg(long, value_enum, default_value_t = TargetsFormat::Lines)]
         format: TargetsFormat,
     },
 }
 
-/// How targets are printed.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TargetsFormat {
-    /// A name on each line.
+    /// One name per line.
     Lines,
-    /// Zabbix' discovery: an array of objects with {#TARGET}.
+    /// Zabbix discovery: an array of objects with {#TARGET}.
     Zabbix,
 }
 
@@ -187,60 +187,60 @@ pub enum TargetsFormat {
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct WorkerArgs {
-    /// The worker's name, as it stands in the tables; a second one of that name on the same schema is refused.
+    /// The worker's name, as it appears in the tables; a second worker with that name on the same schema is refused.
     #[arg(long, value_name = "NAME")]
     pub id: WorkerId,
-    /// Take work only from the tasks, or only from the queue; by default from both, in turns.
+    /// Take work only from the tasks or only from the queue [default: both, in turn]
     #[arg(long, value_name = "SOURCE")]
     pub only: Option<Only>,
-    /// How many tasks and items to run at once, 1 to 1000.
+    /// How many tasks and items to run at the same time, 1 to 1000.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
-    /// Take only work of these types, with commas between them; all others are left alone [default: all that it knows and may do]
+    /// Take only work of these types, separated by commas [default: all types that it knows and is permitted to run]
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub types: Vec<String>,
-    /// Also run programs, type command, with the rights of this process: whoever may write to the tables may run any.
+    /// Also run work of type command: programs, with the rights of this process. Every role that can write to the tables can then run any program.
     #[arg(long)]
     pub allow_commands: bool,
-    /// Refused with what replaces it: scripts and units of 0.1.0 have it.
+    /// Refused, naming the option that replaced it: scripts and units of 0.1.0 have it.
     #[arg(long, hide = true)]
     pub allow_http: bool,
-    /// The name of the schema that the tables are in, as it is: without quotes, and case counts.
+    /// The name of the schema that the tables are in: without quotes, case-sensitive.
     #[arg(long, value_name = "NAME", default_value_t)]
     pub schema: SchemaName,
-    /// How the log on standard error is written.
+    /// Format of the log on standard error.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
     /// Log only warnings and errors.
     #[arg(short = 'q', long)]
     pub quiet: bool,
-    /// How long what runs may go on after SIGTERM or SIGINT; then it is stopped and given back [default: 10s; with --exit-with-stdin 0s]
+    /// How long running work can continue after SIGTERM or SIGINT; then it is stopped and released [default: 10s; with --exit-with-stdin 0s]
     #[arg(long, value_name = "TIME", value_parser = grace)]
     pub grace: Option<Duration>,
-    /// Time between two signs of life while anything runs, 0.1s to 10s [default: 5s]
+    /// Time between two heartbeats while work is running, 0.1s to 10s [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = heartbeat)]
     pub heartbeat: Option<Duration>,
-    /// Also look who waits for which lock of the server, every TIME from 0.1s to 1h [without one: 5s]: a view of the schema sums
-    /// it up. Waits that are over between two looks are not seen. One such worker is enough for a server
+    /// Also record the lock waits of the server, every TIME from 0.1s to 1h [without TIME: 5s]; a view of the schema
+    /// sums them up. Waits that end between two polls are not seen. One such worker per server is enough
     #[arg(long, value_name = "TIME", value_parser = observe_locks, num_args = 0..=1, require_equals = true, default_missing_value = "5s")]
     pub observe_locks: Option<Duration>,
-    /// End when standard input does, for whoever starts workers and does not want to leave any behind.
+    /// Exit when standard input is closed, so that a parent process leaves no worker behind.
     #[arg(long)]
     pub exit_with_stdin: bool,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
 }
 
-/// How a log is written.
+/// Format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people: a line for each event.
+    /// One line of text per event.
     Text,
-    /// For programs: an object on each line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What a worker serves.
+/// The work that a worker takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Only {
     /// Scheduled tasks.
@@ -271,15 +271,15 @@ pub struct ConnectArgs {
     /// Ask for the password before connecting.
     #[arg(short = 'W', long, global = true)]
     pub password: bool,
-    /// A role whose tables and functions may be used, beside those of superusers and of the role that connects; may be given more than
-    /// once. What such a role wrote runs with the rights of yours. Small tables of others are copied, which runs nothing.
+    /// Trust this role: use its tables and functions, in addition to those of superusers and of the connecting role; can be given
+    /// more than once. Code of a trusted role runs with your rights. Small tables of other roles are copied, which runs no code.
     #[arg(long, value_name = "ROLE", global = true)]
     pub trust_owner: Vec<String>,
-    /// A Redis server whose locks are shown with the leases, such as <redis://host>, or <rediss://host> for TLS; several are one set
-    /// (Redlock). URLs with commas between them are a set of their own. Others see a command line: a password belongs in the config.
+    /// A Redis server; its locks are shown with the leases. <redis://host>, or <rediss://host> for TLS. Given several times, the servers are
+    /// one set (Redlock); URLs separated by commas are a set of their own. Command lines are visible to other users: put a password in the config.
     #[arg(long, value_name = "URL", global = true)]
     pub redis: Vec<String>,
-    /// Which keys of the Redis servers are locks [default: lock:*]
+    /// Pattern of the Redis keys that are locks [default: lock:*]
     #[arg(long, value_name = "GLOB", global = true)]
     pub redis_pattern: Option<String>,
 }
@@ -287,25 +287,25 @@ pub struct ConnectArgs {
 /// `locktop snapshot`.
 #[derive(Debug, Clone, Args)]
 pub struct SnapshotArgs {
-    /// A table for people or JSON for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
     pub format: SnapshotFormat,
-    /// Columns of the table, 0 for lines of any length [default: those of the terminal, or 100 without one]
+    /// Width of the table in columns, 0 for unlimited [default: that of the terminal, or 100 without one]
     #[arg(long, value_name = "COLUMNS")]
     pub width: Option<u16>,
-    /// Go on: a line of JSON for each look, this often [default: 1s]
+    /// Keep running: print one JSON line per snapshot, at this interval [default: 1s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s", value_parser = refresh)]
     pub watch: Option<Duration>,
-    /// With --watch: end after so many looks.
+    /// With --watch: exit after N snapshots.
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// With --watch: only looks in which somebody waits for somebody else than before, a task, lease or item changed its state, or something else is wrong.
+    /// With --watch: print a snapshot only if the wait graph, the state of a task, lease or item, or the findings changed.
     #[arg(long, requires = "watch")]
     pub changes: bool,
-    /// With --watch: a line for each event too.
+    /// With --watch: also print one line per event.
     #[arg(long, requires = "watch")]
     pub events: bool,
-    /// What locktop itself does.
+    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
     /// A URI, a key=value string, a name from the config, or a database name.

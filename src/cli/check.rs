@@ -11,34 +11,34 @@ use crate::wire::check::{CheckFormat, Limits, MEASURES, Measure, Range, Status, 
 /// `locktop check`.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
-    /// What locktop itself does.
+    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
-    /// From when on a check is a WARNING; may be given more than once. As -w NAME=RANGE too.
+    /// Warning threshold of a check; can be given more than once. Short form: -w NAME=RANGE.
     #[arg(long, value_name = "NAME=RANGE", value_parser = limit)]
     pub warning: Vec<(String, Range)>,
-    /// From when on it is CRITICAL. As -c NAME=RANGE too.
+    /// Critical threshold of a check. Short form: -c NAME=RANGE.
     #[arg(long, value_name = "NAME=RANGE", value_parser = limit)]
     pub critical: Vec<(String, Range)>,
-    /// Only these checks, with commas between them.
+    /// Only these checks, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
     pub only: Vec<String>,
     /// Not these.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
     pub not: Vec<String>,
-    /// UNKNOWN after so long, whatever the server does.
+    /// Time limit; then the result is UNKNOWN.
     #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = seconds)]
     pub timeout: Duration,
-    /// How often to look: what is bad has to be bad each time.
+    /// Number of polls; a check alerts only if it alerts in each of them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=60))]
     pub looks: u32,
-    /// How long after each other.
+    /// Time between two polls.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     pub every: Duration,
     /// Whose words.
     #[arg(long, value_enum, default_value_t = Format::Plugin)]
     pub format: Format,
-    /// What it is when no connection can be made.
+    /// Status if no connection can be made.
     #[arg(long, value_enum, value_name = "STATUS", default_value_t = DownIs::Unknown)]
     pub down_is: DownIs,
     /// A URI, a key=value string, a name from the config, or a database name.
@@ -60,7 +60,7 @@ pub enum Format {
     Openmetrics,
 }
 
-/// What a server is that cannot be reached.
+/// Status of a server that cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DownIs {
     /// 3.
@@ -69,7 +69,7 @@ pub enum DownIs {
     Critical,
 }
 
-/// What stands below the options: the checks with their limits, and what a range is.
+/// The text after the options: the checks with their limits, and the form of a range.
 pub(super) fn after_help() -> String {
     let range = |range: Option<Range>| range.map_or_else(|| "-".to_owned(), |range| range.to_string());
     let row = |measure: &Measure| {
@@ -79,13 +79,13 @@ pub(super) fn after_help() -> String {
     };
     let rows = MEASURES.iter().map(row).collect::<Vec<_>>().concat();
     format!(
-        "Checks, with their unit and what is still no WARNING and no CRITICAL:\n{rows}  and connect (s), blocked_seconds (s, with --looks)\n\n\
+        "Checks, with their unit and the highest value without a WARNING and without a CRITICAL:\n{rows}  and connect (s), blocked_seconds (s, with --looks)\n\n\
          Ranges: 10 alerts above 10 (and below 0), 10: below 10, ~:10 above 10, 10:20 outside of both, @10:20 between them; times may have a \
-         unit (30s, 5m, 1h). A shell may want quotes: -c 'worst_root=~:10'.\n\n\
+         unit (30s, 5m, 1h). Quote ~ in a shell: -c 'worst_root=~:10'.\n\n\
          Examples:\n  locktop check app\n  locktop check -w waiting=5 -c worst_root=10 -c longest_wait=5m app\n  \
          locktop check --only tasks_orphan,tasks_overdue --looks 3 app\n\n\
-         Exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN, which wrong usage and this help are, too.\n\
-         A link to locktop that is called check_locktop takes a plugin's options: -H HOST -w NAME=RANGE -c NAME=RANGE -t SECONDS."
+         Exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also wrong usage and this help).\n\
+         A link to locktop named check_locktop takes the options of a monitoring plugin: -H HOST -w NAME=RANGE -c NAME=RANGE -t SECONDS."
     )
 }
 
@@ -117,7 +117,7 @@ impl CheckArgs {
         }
     }
 
-    /// What it is when no connection can be made.
+    /// Status if no connection can be made.
     pub fn down(&self) -> Status {
         match self.down_is {
             DownIs::Unknown => Status::Unknown,
@@ -132,7 +132,7 @@ fn name(text: &str) -> Result<String, String> {
     }
     let hint = pg_connect::conninfo::nearest(text, names())
         .map_or_else(|| names().collect::<Vec<_>>().join(", "), |name| format!("did you mean {name}?"));
-    Err(format!("there is no such check: {hint}"))
+    Err(format!("unknown check: {hint}"))
 }
 
 fn limit(text: &str) -> Result<(String, Range), String> {
@@ -146,5 +146,5 @@ fn seconds(text: &str) -> Result<Duration, String> {
         Ok(seconds) => Duration::from_secs(seconds.into()),
         Err(_) => parse_duration(text).ok_or("expected a duration such as 10s")?,
     };
-    if time.is_zero() { Err("no time at all is not enough".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("expected a duration above 0".to_owned()) } else { Ok(time) }
 }

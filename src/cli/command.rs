@@ -15,8 +15,8 @@ const REDIS: [&str; 2] = ["redis", "redis_pattern"];
 const LOCAL: [&str; 10] =
     ["completions", "man", "config", "print", "path", "demo-worker", "help", "replay", "cut", "report"];
 
-/// The whole definition. An option that stands before a command counts for all; the help of a command names only those
-/// that make a difference to it.
+/// The whole definition. An option before a command counts for every command; the help of a command lists
+/// only the options it uses.
 pub(super) fn command() -> Command {
     let mut command =
         Cli::command().mut_subcommand("check", |check| check.after_help(super::check::after_help()));

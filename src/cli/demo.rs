@@ -16,84 +16,84 @@ const HEADLESS: &str = "Without a screen";
 /// `locktop demo`.
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
-    /// What locktop itself does.
+    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
-    /// What to play; can be given more than once [default: tasks, chain, convoy, deadlock and leases; with --headless tasks]
+    /// Scenario to run; can be given more than once [default: tasks, chain, convoy, deadlock and leases; with --headless tasks]
     #[arg(long, value_name = "NAME")]
     pub scenario: Vec<ScenarioName>,
     /// Worker processes.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = count::<1, 500>, help_heading = TASKS)]
     pub workers: usize,
-    /// Tasks, of a second to ten minutes each.
+    /// Number of tasks, which take a second to ten minutes each.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = count::<1, 10_000>, help_heading = TASKS)]
     pub tasks: usize,
-    /// How many times faster than real the tasks are: at 60 a minute passes in a second.
+    /// Speed of the tasks: at 60, a task of a minute takes a second.
     #[arg(long, value_name = "X", default_value_t = 60.0, value_parser = time_scale, help_heading = TASKS)]
     pub time_scale: f64,
-    /// Determines the tasks, what the others do, and what befalls the workers.
+    /// Seed of the random choices: the tasks, the sessions, and the failures of workers.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = TASKS)]
     pub seed: u64,
-    /// Let the workers use the tables and functions that this SQL file makes, under the names of the published recipe:
-    /// to see what the witness says of them.
+    /// Run the workers on the tables and functions that this SQL file creates, under the names of the published recipe,
+    /// to see which faults the witness finds in them.
     #[arg(long, value_name = "FILE", help_heading = TASKS)]
     pub recipe: Option<PathBuf>,
-    /// No screen: play for a while, then print what came of it. Exit status 1 when something was so that must not be, such as
-    /// a task at work twice at a time.
+    /// No screen: run for a time, then print a summary; exit with 1 if an invariant was violated, such as a task
+    /// that ran twice at the same time.
     #[arg(long, help_heading = HEADLESS)]
     pub headless: bool,
-    /// How long to play [default: 20s]
+    /// How long to run [default: 20s]
     #[arg(long, value_name = "TIME", requires = "headless", value_parser = playing_time, help_heading = HEADLESS)]
     pub duration: Option<Duration>,
-    /// End as soon as this number of the output is so large, and fail when it never is; can be given more than once.
+    /// Exit when this number of the output reaches N; fail if it does not within the duration. Can be given more than once.
     #[arg(long, value_name = "KEY=N", requires = "headless", help_heading = HEADLESS)]
     pub until: Vec<Goal>,
-    /// A table for people or JSON for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = SnapshotFormat::Table, requires = "headless", help_heading = HEADLESS)]
     pub format: SnapshotFormat,
-    /// Use this server in place of one of our own: a URI, a key=value string, a name from the config, or a database
-    /// name. Two schemas are made in it, and removed.
+    /// Use this server instead of a temporary one: a URI, a key=value string, a name from the config, or a database name.
+    /// Two schemas are created in it, and dropped at the end.
     #[arg(long, value_name = "TARGET")]
     pub url: Option<String>,
-    /// Directory of initdb and postgres.
+    /// The directory of initdb and postgres.
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub pg_bin: Option<PathBuf>,
-    /// How the dashboard looks.
+    /// The appearance of the dashboard.
     #[command(flatten)]
     pub view: ViewArgs,
 }
 
-/// Something to play.
+/// A scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub enum ScenarioName {
-    /// Workers compete for scheduled tasks; now and then one of them is lost.
+    /// Workers compete for scheduled tasks; sometimes one of them dies.
     Tasks,
-    /// The same, and workers are killed, stopped and cut off from the server all the time.
+    /// The same; workers are killed, stopped and disconnected all the time.
     Crash,
-    /// The same, and some work hangs.
+    /// The same; some tasks hang.
     Stall,
-    /// One session blocks others, and they block more.
+    /// One session blocks others, which block more.
     Chain,
-    /// Many wait behind one request that waits itself.
+    /// Many sessions wait behind one request that itself waits.
     Convoy,
-    /// Sessions wait for each other.
+    /// Sessions wait for each other until the server breaks the deadlock.
     Deadlock,
-    /// Processes compete for a few leases; some are stopped past their term, some killed.
+    /// Processes compete for a few leases; some are stopped until the lease has expired, some are killed.
     Leases,
-    /// Fifty sessions ask for more than a rate limit lets through.
+    /// Fifty sessions request more than a rate limit permits.
     Ratelimit,
-    /// Eight sessions make ids that grow with time.
+    /// Eight sessions generate ids that grow with time.
     Ids,
-    /// Twenty sessions move money between ten accounts under an optimistic lock.
+    /// Twenty sessions move money between ten accounts, with an optimistic lock.
     Transfer,
-    /// Processes work off a queue, and are killed at it.
+    /// Processes take items of a queue, and are killed while they work.
     Queue,
-    /// Processes use locks in Redis, on one server and on five; servers and processes are killed and stopped. Needs redis-server.
+    /// Processes take locks in Redis, on one server and on five; servers and processes are killed and stopped. Needs redis-server.
     #[cfg(feature = "redis")]
     Redis,
 }
 
-/// A number of the output, and how large it has to be.
+/// A number of the output, and its target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Goal {
     /// The key in the output of a headless demo: `kills`.
@@ -118,7 +118,7 @@ impl std::str::FromStr for Goal {
         if keys.iter().any(|known| known == key) {
             Ok(Self { key: key.to_owned(), least })
         } else {
-            Err(format!("there is no \"{key}\" in the output; there are {}", keys.join(", ")))
+            Err(format!("unknown number \"{key}\": the output has {}", keys.join(", ")))
         }
     }
 }

@@ -11,14 +11,14 @@ Examples:
   locktop lock-of - prod < migration.sql
   locktop lock-of --single-transaction - prod < migration.sql
 
-Exit status: 0 no session is in the way of the statements that could be judged, or no server was asked; 1 a session is in the way of at \
-least one: it would wait, or fail at once; 2 wrong usage; 3 no statement could be judged, or the server does not answer. Statements that \
-could not be judged are listed on the last line, and under not_judged in JSON.";
+Exit status: 0 no session blocks the statements that could be judged, or no server was asked; 1 a session blocks at least \
+one: it would wait, or fail at once; 2 wrong usage; 3 no statement could be judged, or the server does not answer. The last \
+line lists the statements that could not be judged; in JSON, not_judged.";
 
 /// `locktop lock-of`.
 #[derive(Debug, Clone, Args)]
 pub struct LockOfArgs {
-    /// The statement, or several with semicolons between them; - for standard input.
+    /// The statement, or several separated by semicolons; - for standard input.
     pub statement: String,
     /// Judge all statements as one transaction, as psql -1 and most migration tools run them.
     #[arg(short = '1', long)]
@@ -26,7 +26,7 @@ pub struct LockOfArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
     pub format: SnapshotFormat,
-    /// Columns of the text, 0 for lines of any length [default: those of the terminal, or 100 without one]
+    /// Width of the text in columns, 0 for unlimited [default: that of the terminal, or 100 without one]
     #[arg(long, value_name = "COLUMNS")]
     pub width: Option<u16>,
     /// A URI, a key=value string, a name from the config, or a database name; without one no server is asked.

@@ -9,36 +9,36 @@ use crate::app::screens::Screen;
 use crate::config::{MAX_REFRESH, MIN_REFRESH};
 use crate::text::parse_duration;
 
-/// How the dashboard looks and starts.
+/// Appearance and start of the dashboard.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Dashboard")]
 pub struct ViewArgs {
-    /// Time between two looks at the server, 0.1s to 60s [default: 1s]
+    /// Time between two polls, 0.1s to 60s [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = refresh)]
     pub refresh: Option<Duration>,
     /// The screen to start on.
     #[arg(long, value_name = "SCREEN")]
     pub screen: Option<Screen>,
-    /// Colours [default: dark]
+    /// Colors [default: dark]
     #[arg(long, value_name = "THEME")]
     pub theme: Option<ThemeName>,
-    /// Draw with ASCII characters alone.
+    /// Draw with ASCII characters only.
     #[arg(long)]
     pub ascii: bool,
-    /// Use the mouse from the start; the key m turns it on and off.
+    /// Use the mouse from the start; m turns it on and off.
     #[arg(long)]
     pub mouse: bool,
-    /// Leave out everything that acts on the server.
+    /// Disable everything that acts on the server.
     #[arg(long)]
     pub read_only: bool,
 }
 
-/// How a snapshot is printed.
+/// Format of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotFormat {
     /// For people.
     Table,
-    /// For programs: one object.
+    /// One JSON object.
     Json,
 }
 
@@ -53,16 +53,16 @@ impl ValueEnum for Screen {
     }
 }
 
-/// A set of colours.
+/// A set of colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ThemeName {
     /// For a dark background.
     Dark,
-    /// For a light one.
+    /// For a light background.
     Light,
     /// No colour.
     Mono,
-    /// The terminal's own sixteen.
+    /// The sixteen colors of the terminal.
     Ansi,
 }
 

@@ -72,7 +72,7 @@ pub fn print_config(out: &mut dyn Write) -> io::Result<()> {
     out.write_all(DEFAULT_TEXT.as_bytes())
 }
 
-/// Writes where the config file is looked for.
+/// Writes the path of the config file.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -80,7 +80,7 @@ pub fn print_path(location: &Location, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", location.path.display())
 }
 
-/// Writes the names of the targets, and nothing else of them: where they are may have a password in it.
+/// Writes the names of the targets only: their connection strings can have passwords.
 ///
 /// # Errors
 /// When they cannot be written.
@@ -100,11 +100,11 @@ pub fn print_targets(config: &Config, format: TargetsFormat, out: &mut dyn Write
     }
 }
 
-/// Looks for mistakes in a config file, and answers with the lines to print when there are none. `whole` finds those
-/// that are in no part alone, and what is right and may still not be meant.
+/// Checks a config file for mistakes, and returns the lines to print if it has none. `whole` finds those that
+/// are in no single part, and valid settings that are probably not intended.
 ///
 /// # Errors
-/// When it cannot be read, or there are mistakes in it.
+/// It cannot be read, or has mistakes.
 pub fn check_config(
     file: Option<PathBuf>,
     location: &Location,
@@ -117,7 +117,7 @@ pub fn check_config(
     let path = location.path.display();
     let said = match config.path {
         Some(_) => format!("{path}: no mistakes"),
-        None => format!("{path}: not there, the defaults apply"),
+        None => format!("{path}: does not exist, the defaults apply"),
     };
     Ok([vec![said], notes].concat().join("\n"))
 }

@@ -13,7 +13,7 @@ use pg_connect::conninfo::is_connection_string;
 /// are such errors too.
 ///
 /// # Errors
-/// When it cannot be understood. What may be a password is not repeated.
+/// It cannot be parsed. A possible password is not repeated.
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let line = super::plugin::translate(line.into_iter().collect());
     read(line).map_err(|error| match (error.kind(), error.get(ContextKind::InvalidArg)) {
@@ -30,13 +30,13 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Erro
         {
             command().error(
                 ErrorKind::UnknownArgument,
-                "more than one target: a key=value string with spaces in it is written in quotes, as in 'host=db dbname=app'",
+                "more than one target: quote a key=value string that has spaces, as in 'host=db dbname=app'",
             )
         }
         (ErrorKind::TooManyValues, Some(ContextValue::String(text))) if text.contains("--password") => {
             command().error(
                 ErrorKind::TooManyValues,
-                "--password takes no value: it asks for the password (PGPASSWORD or ~/.pgpass give one without asking)",
+                "--password takes no value: it asks for the password (PGPASSWORD or ~/.pgpass provide one without a prompt)",
             )
         }
         _ => error,

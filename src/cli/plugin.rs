@@ -27,7 +27,7 @@ const WITH_VALUE: [&str; 13] = [
     "--redis-pattern",
 ];
 
-/// Whether a command line is a check, whose wrong usage is UNKNOWN and not CRITICAL.
+/// Whether a command line is a check: its wrong usage is UNKNOWN and not CRITICAL.
 pub(super) fn is_check(line: &[OsString]) -> bool {
     is_plugin(line) || command(line).is_some()
 }
@@ -36,7 +36,7 @@ fn is_plugin(line: &[OsString]) -> bool {
     line.first().and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == PLUGIN)
 }
 
-/// Where the command stands, if it is the first one there is.
+/// The index of the command, if it is the first word.
 fn command(line: &[OsString]) -> Option<usize> {
     let words = line.windows(2).enumerate();
     let mut found = words.filter_map(|(at, pair)| match pair {
@@ -50,8 +50,8 @@ fn command(line: &[OsString]) -> Option<usize> {
     found.next().filter(|(_, word)| *word == "check").map(|(at, _)| at)
 }
 
-/// A plugin's options as ours: `-w` and `-c` are limits in a check, where nobody is asked for a password; and by the plugin's name
-/// `-H` is the host.
+/// Translates the options of a plugin: `-w` and `-c` are limits in a check, which never asks for a password; under the plugin's
+/// name `-H` is the host.
 pub(super) fn translate(line: Vec<OsString>) -> Vec<OsString> {
     let by_name = is_plugin(&line);
     let Some(from) = (if by_name { Some(0) } else { command(&line) }) else { return line };

@@ -18,45 +18,45 @@ use crate::text::parse_duration;
 /// `locktop record`.
 #[derive(Debug, Clone, Args)]
 pub struct RecordArgs {
-    /// What locktop itself does.
+    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
-    /// A file, which is gone on with where it is there; a folder, which gets files that begin with the target's name; - for standard output.
+    /// A file, appended to if it exists; a directory, which gets files that begin with the target's name; - for standard output.
     pub place: PathBuf,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
-    /// Time between two looks at the server, 0.1s to 60s [default: that of the config, or 1s]
+    /// Time between two polls, 0.1s to 60s [default: that of the config, or 1s]
     #[arg(long, value_name = "TIME", value_parser = refresh)]
     pub refresh: Option<Duration>,
-    /// End after this time [default: at SIGINT or SIGTERM]
+    /// Stop after this time [default: at SIGINT or SIGTERM]
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub for_time: Option<Duration>,
-    /// What was written is on the disk after this time.
+    /// Longest time until written snapshots are on the disk.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
     pub sync: Duration,
-    /// In a folder: begin another file after this time or size, such as 1h or 256MB.
+    /// In a directory: begin another file after this time or size, such as 1h or 256MB.
     #[arg(long, value_name = "TIME|SIZE", value_parser = amount)]
     pub rotate: Option<Amount>,
-    /// In a folder: remove files that were not written to for this time, such as 7d, or the oldest above this size, such as 10GB.
+    /// In a directory: remove files that were not written to for this time, such as 7d, or the oldest above this size, such as 10GB.
     #[arg(long, value_name = "TIME|SIZE", value_parser = amount)]
     pub keep: Vec<Amount>,
-    /// What is left out of statements [default: literals in a folder, nothing in a file; of statements about passwords always literals]
+    /// Parts of statements to remove [default: literals in a directory, nothing in a file; literals always from statements about passwords]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Redact>,
-    /// Write nothing until a finding is critical; then what was before it, and what comes until it has been over for a while. In a folder a
-    /// file for each such trouble.
+    /// Write only incidents: the snapshots before, during and after a critical finding. In a directory,
+    /// one file per incident.
     #[arg(long)]
     pub on_trouble: bool,
-    /// With --on-trouble: how much of what was before, up to 1h [default: 2m]
+    /// With --on-trouble: how much time before the incident to record, up to 1h [default: 2m]
     #[arg(long, value_name = "TIME", requires = "on_trouble", value_parser = before)]
     pub before: Option<Duration>,
-    /// With --on-trouble: how long after nothing is critical any more [default: 5m]
+    /// With --on-trouble: how long to record after the last critical finding [default: 5m]
     #[arg(long, value_name = "TIME", requires = "on_trouble", value_parser = time)]
     pub after: Option<Duration>,
 }
 
 impl RecordArgs {
-    /// How much around trouble is recorded; none for everything.
+    /// How much around an incident is recorded; `None` for everything.
     pub fn around(&self) -> Option<Around> {
         const BEFORE: Duration = Duration::from_secs(2 * 60);
         const AFTER: Duration = Duration::from_secs(5 * 60);
@@ -65,17 +65,17 @@ impl RecordArgs {
     }
 }
 
-/// What is left out of statements.
+/// Parts of statements to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Redact {
     /// Nothing.
     None,
     /// Strings, numbers and comments.
     Literals,
-    /// All but a number, the same for the same statement with other literals.
+    /// Everything but a number, which is equal for statements that differ only in literals.
     Queries,
-    /// All but its form, and all names: tables, roles, databases, applications and addresses become hashes, tasks, jobs, leases and queues
-    /// are left out.
+    /// Everything but the form of the statement, and all names: tables, roles, databases, applications and addresses become hashes; tasks, jobs, leases
+    /// and queues are omitted.
     Names,
 }
 
@@ -83,7 +83,7 @@ impl Redact {
     /// As the recorder has it.
     ///
     /// # Errors
-    /// When the system has no random numbers to give.
+    /// The system has no random numbers.
     pub fn redaction(self) -> std::io::Result<Redaction> {
         Ok(match self {
             Self::None => Redaction::None,
@@ -94,7 +94,7 @@ impl Redact {
     }
 }
 
-/// When a folder gets another file, or loses one: after a time, or by size.
+/// When a directory gets another file or loses one: after a time, or by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// After a time, as `1h`.
@@ -106,47 +106,47 @@ pub enum Amount {
 /// `locktop replay`.
 #[derive(Debug, Clone, Args)]
 pub struct ReplayArgs {
-    /// A recording, a folder of them, or - for standard input.
+    /// A recording, a directory of recordings, or - for standard input.
     pub place: PathBuf,
-    /// Where to begin: 14:02, 14:02:31, 2026-11-04 14:02, -10m before its end, worst, or seconds since 1970 [default: its beginning]
+    /// Time to begin at: 14:02, 14:02:31, 2026-11-04 14:02, -10m (before the end), worst, or seconds since 1970 [default: the beginning]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub at: Option<String>,
-    /// Play from the start, so many times as fast as it was, 0.25 to 64; without it p plays.
+    /// Play from the start at this speed, 0.25 to 64 times the original; without it p plays.
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub speed: Option<f64>,
-    /// Begin at the end, and show what comes.
+    /// Begin at the end, and show what is appended.
     #[arg(short = 'f', long, conflicts_with_all = ["at", "speed"])]
     pub follow: bool,
-    /// Print its looks in place of the dashboard, a line each: as documents that snapshot --format json has, or as a table.
+    /// Print the snapshots instead of the dashboard, one per line: as the JSON of snapshot --format json, or as CSV.
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["follow", "speed"])]
     pub export: Option<Export>,
-    /// With --export: the first look.
+    /// With --export: the first snapshot.
     #[arg(long, value_name = "TIME", requires = "export", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// With --export: the last look.
+    /// With --export: the last snapshot.
     #[arg(long, value_name = "TIME", requires = "export", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// Judge by the thresholds of the config in place of the recording's.
+    /// Use the thresholds of the config instead of the recording's.
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub thresholds: Option<Whose>,
-    /// The zone in which times are read and shown: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
+    /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
-    /// How the dashboard looks.
+    /// The appearance of the dashboard.
     #[command(flatten)]
     pub view: ViewArgs,
 }
 
-/// How looks are printed.
+/// Format of snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Export {
-    /// A line of JSON each.
+    /// One JSON line per snapshot.
     Jsonl,
-    /// A table for a spreadsheet: a line each with numbers of who waits, the worst root and the first finding.
+    /// A table for a spreadsheet: one line per snapshot with the waiting sessions, the worst root blocker and the first finding.
     Csv,
 }
 
-/// Whose thresholds count.
+/// Which thresholds are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Whose {
     /// The recording's.
@@ -158,21 +158,21 @@ pub enum Whose {
 /// `locktop cut`.
 #[derive(Debug, Clone, Args)]
 pub struct CutArgs {
-    /// A recording, or a folder of them.
+    /// A recording, or a directory of recordings.
     pub place: PathBuf,
-    /// The first look, as --at of replay has it [default: its beginning]
+    /// The first snapshot, a time as in --at of replay [default: the beginning]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// The last look [default: its end]
+    /// The last snapshot [default: the end]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// The file to write; there may be none of that name.
+    /// The file to write; it must not exist.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: PathBuf,
-    /// What is left out of statements, beside what is left out already.
+    /// Parts of statements to remove, in addition to what the recording lacks already.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Redact>,
-    /// The zone in which times are read and shown: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
+    /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
 }
@@ -180,45 +180,45 @@ pub struct CutArgs {
 /// `locktop report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// A recording, a folder of them, or - for standard input.
+    /// A recording, a directory of recordings, or - for standard input.
     pub place: PathBuf,
-    /// The first look, as --at of replay has it [default: its beginning]
+    /// The first snapshot, a time as in --at of replay [default: the beginning]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// The last look [default: its end]
+    /// The last snapshot [default: the end]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// The last TIME of it, such as 1h.
+    /// Only the last TIME of the recording, such as 1h.
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["from", "to"])]
     pub last: Option<Duration>,
-    /// An episode by its number, as the report and the Blame screen have it, with half a minute around it.
+    /// Only the episode with this number in the report and on the Blame screen, and 30 s before and after it.
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "to", "last"])]
     pub episode: Option<u64>,
-    /// How it is written [default: as the name after -o ends, or md]
+    /// Output format [default: by the file name after -o, or md]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<ReportFormat>,
-    /// The file to write; there may be none of that name [default: standard output]
+    /// The file to write; it must not exist [default: standard output]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// So many roots and episodes are listed, 1 to 100.
+    /// Number of root blockers and episodes to list, 1 to 100.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub top: u8,
-    /// What is left out of statements, beside what is left out already.
+    /// Parts of statements to remove, in addition to what the recording lacks already.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Redact>,
-    /// A file of the server's log, jsonlog or csvlog: what it says of that time is told beside what looks saw; of several
-    /// files --log before each, the oldest first.
+    /// A file of the server's log, jsonlog or csvlog: its entries of that time are added to the report. Can
+    /// be given more than once, oldest file first.
     #[arg(long, value_name = "FILE")]
     pub log: Vec<PathBuf>,
-    /// The zone in which times are read and shown: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
+    /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
 }
 
-/// How a report is written.
+/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// One page without script, font or link.
+    /// One page without scripts, fonts or links.
     Html,
     /// Markdown.
     Md,
@@ -227,7 +227,7 @@ pub enum ReportFormat {
 }
 
 impl ReportArgs {
-    /// The format that was asked for, or that the name of the file has.
+    /// The format given, or the one of the file name.
     pub fn format(&self) -> ReportFormat {
         let ending =
             self.output.as_deref().and_then(|path| path.extension()).and_then(|ending| ending.to_str());

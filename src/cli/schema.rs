@@ -10,28 +10,28 @@ use crate::text::parse_duration;
 /// `locktop schema …`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SchemaCommand {
-    /// Install the schema, or upgrade it; does nothing where the latest version is.
+    /// Install or upgrade the schema; does nothing if it is up to date.
     Install(SchemaPlace),
-    /// Say which version is installed; exit status 1 unless it is the latest and as it was made.
+    /// Print the installed version; exit with 1 unless it is the latest and unchanged.
     Status(SchemaPlace),
-    /// Print the statements of an installation, for psql.
+    /// Print the SQL of an installation, for psql.
     Print {
-        /// The schema's name, as it is: without quotes, and case counts.
+        /// The schema's name: without quotes, case-sensitive.
         #[arg(long, value_name = "NAME", default_value_t)]
         schema: SchemaName,
     },
-    /// Drop what was installed, with all rows in it: says how many, and asks for the schema's name. Refuses when anything depends on it.
+    /// Drop the installed objects with all their rows: shows the number of rows, and asks for the schema's name. Refused if other objects depend on it.
     Drop(DropArgs),
-    /// Remove old executions, queue items and audit rows: says how many, and asks. What runs or waits stays, and the
-    /// last ten executions of each task.
+    /// Remove old executions, queue items and audit rows: shows how many, and asks. Keeps what is running or waiting,
+    /// and the last ten executions of each task.
     Purge(PurgeArgs),
-    /// Copy the published tables of another schema, tasks with their executions and the work queue, into locktop's, in one transaction: says
-    /// what it takes, and asks. The old tables stay as they are. Refuses while somebody works on them.
+    /// Copy the published tables of another schema (tasks with their executions, and the work queue) into locktop's, in one transaction:
+    /// shows what it copies, and asks. The old tables are not changed. Refused while workers use them.
     Adopt(AdoptArgs),
 }
 
 impl SchemaCommand {
-    /// Where to do it; none for what needs no server.
+    /// The target; `None` for commands that need no server.
     pub fn place(&self) -> Option<&SchemaPlace> {
         match self {
             Self::Install(place) | Self::Status(place) => Some(place),
@@ -46,7 +46,7 @@ impl SchemaCommand {
 /// A schema on a server.
 #[derive(Debug, Clone, Args)]
 pub struct SchemaPlace {
-    /// The schema's name, as it is: without quotes, and case counts.
+    /// The schema's name: without quotes, case-sensitive.
     #[arg(long, value_name = "NAME", default_value_t)]
     pub schema: SchemaName,
     /// A URI, a key=value string, a name from the config, or a database name.
@@ -56,10 +56,10 @@ pub struct SchemaPlace {
 /// `locktop schema drop`.
 #[derive(Debug, Clone, Args)]
 pub struct DropArgs {
-    /// Which schema, and where.
+    /// The schema, and its target.
     #[command(flatten)]
     pub place: SchemaPlace,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     pub yes: bool,
 }
@@ -67,16 +67,16 @@ pub struct DropArgs {
 /// `locktop schema purge`.
 #[derive(Debug, Clone, Args)]
 pub struct PurgeArgs {
-    /// Which schema, and where.
+    /// The schema, and its target.
     #[command(flatten)]
     pub place: SchemaPlace,
-    /// Remove what ended longer ago, such as 30d [default: the retention in the settings of the database]
+    /// Remove what ended longer ago than this, such as 30d [default: the retention in the settings of the database]
     #[arg(long, value_name = "TIME", value_parser = keep)]
     pub keep: Option<Duration>,
-    /// Only of this; may be given more than once.
+    /// Only rows of this kind; can be given more than once.
     #[arg(long, value_name = "WHAT")]
     pub only: Vec<LogName>,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     pub yes: bool,
 }
@@ -87,34 +87,34 @@ pub struct AdoptArgs {
     /// The schema of the published tables, as it is: without quotes, and case counts.
     #[arg(value_name = "SCHEMA")]
     pub source: SchemaName,
-    /// Which schema of ours, and where.
+    /// The schema of locktop, and its target.
     #[command(flatten)]
     pub place: SchemaPlace,
-    /// Nobody works on the old tables any more: enable here what is enabled there, and take what is pending in the queue. Without it
-    /// tasks come in disabled, and what is pending stays there.
+    /// No worker uses the old tables any more: enable the tasks that are enabled there, and copy the pending items of the queue. Without this
+    /// option tasks are copied as disabled, and pending items stay there.
     #[arg(long)]
     pub enable: bool,
-    /// Say what would be done, and change nothing.
+    /// Show what would be done; change nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     pub yes: bool,
 }
 
-/// Something that grows.
+/// A table that grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogName {
     /// Executions that have ended.
     Executions,
     /// Items of the work queue that completed or failed.
     Queue,
-    /// The record of what was done.
+    /// The audit of actions.
     Audit,
 }
 
 impl LogName {
-    /// Which of the schema's.
+    /// A kind of rows.
     pub fn log(self) -> Log {
         match self {
             Self::Executions => Log::Executions,

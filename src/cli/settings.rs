@@ -96,9 +96,7 @@ impl Cli {
     /// When none is named and there is no home directory.
     pub fn config_location(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Location, SettingsError> {
         locate(self.config.clone(), env).ok_or_else(|| {
-            SettingsError::Usage(
-                "no home directory, and so no config file: name one with --config".to_owned(),
-            )
+            SettingsError::Usage("no home directory and no config file: name one with --config".to_owned())
         })
     }
 
@@ -197,7 +195,7 @@ impl Cli {
             [&flags.host, &flags.port, &flags.username, &flags.dbname].into_iter().any(Option::is_some);
         if own_server && (target.is_some() || place) {
             return Err(SettingsError::Usage(
-                "demo starts a server of its own: --url names another one to play on".to_owned(),
+                "demo starts its own server: use --url to name another".to_owned(),
             ));
         }
         let named =
@@ -257,7 +255,7 @@ impl Cli {
         }
         let pattern = flags.redis_pattern.clone().or_else(|| config.pattern.clone());
         if servers.is_empty() && flags.redis_pattern.is_some() {
-            return Err(SettingsError::Usage("--redis-pattern needs a server: --redis names one".to_owned()));
+            return Err(SettingsError::Usage("--redis-pattern needs a server: add --redis URL".to_owned()));
         }
         Ok(Redis { sets: servers, pattern })
     }

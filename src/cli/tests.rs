@@ -234,12 +234,9 @@ fn what_does_not_go_together_is_refused() {
         ),
         ("app snapshot other", "two targets, \"app\" and \"other\": give one"),
         ("postgres://u:hush@h snapshot x", "two targets, \"…\" and \"x\": give one"),
-        ("demo -h db", "demo starts a server of its own: --url names another one to play on"),
+        ("demo -h db", "demo starts its own server: use --url to name another"),
         ("-p x", "port is \"x\" (from -p): expected a number from 1 to 65535"),
-        (
-            "gssencmode=require",
-            "gssencmode=require (from the connection string) is not supported, and is not ignored silently: leave it out",
-        ),
+        ("gssencmode=require", "gssencmode=require (from the connection string) is not supported: remove it"),
     ] {
         assert_eq!(settings(line, "").unwrap_err(), error, "{line}");
     }
@@ -308,7 +305,7 @@ fn config_check() {
     };
     assert_eq!(
         check(None).unwrap(),
-        format!("{}: not there, the defaults apply\na note", absent.path.display())
+        format!("{}: does not exist, the defaults apply\na note", absent.path.display())
     );
     std::fs::write(&path, "refresh = '2s'").unwrap();
     assert_eq!(check(Some(&path)).unwrap(), format!("{}: no mistakes\na note", path.display()));

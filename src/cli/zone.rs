@@ -34,7 +34,7 @@ fn zone(text: &str, folder: Option<&Path>) -> Result<Zone, String> {
         return Err(EXPECTED.to_owned());
     }
     let Some(folder) = folder else {
-        return Err("this machine has no names of zones (/usr/share/zoneinfo, package tzdata): give UTC, or an offset such as +02:00".to_owned());
+        return Err("this machine has no time zone names (/usr/share/zoneinfo, package tzdata): use UTC, or an offset such as +02:00".to_owned());
     };
     let path = folder.join(text);
     let is_small = path.metadata().is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
@@ -47,8 +47,8 @@ fn zone(text: &str, folder: Option<&Path>) -> Result<Zone, String> {
             names.iter().find(|name| *name == nearest)
         });
         match meant {
-            Some(meant) => format!("there is no zone {text}: did you mean {meant}?"),
-            None => format!("there is no zone {text}: {EXPECTED}"),
+            Some(meant) => format!("unknown time zone {text}: did you mean {meant}?"),
+            None => format!("unknown time zone {text}: {EXPECTED}"),
         }
     })
 }
@@ -180,10 +180,10 @@ mod tests {
         assert_eq!(at("2026-12-01T12:00:00Z"), "13:00 +01:00");
         let error = |text: &str| zone(text, Some(folder.path())).unwrap_err();
         for text in ["europe/berlin", "Europe/Berln"] {
-            assert_eq!(error(text), format!("there is no zone {text}: did you mean Europe/Berlin?"));
+            assert_eq!(error(text), format!("unknown time zone {text}: did you mean Europe/Berlin?"));
         }
-        assert!(error("Mars/Olympus").contains("there is no zone Mars/Olympus: expected UTC, an offset"));
-        assert!(error("Europe/Paris").starts_with("there is no zone Europe/Paris: "));
+        assert!(error("Mars/Olympus").contains("unknown time zone Mars/Olympus: expected UTC, an offset"));
+        assert!(error("Europe/Paris").starts_with("unknown time zone Europe/Paris: "));
         assert!(zone("Europe/Berlin", None).unwrap_err().contains("package tzdata"));
     }
 }

@@ -25,7 +25,7 @@ pub enum AppendError {
     #[error("{0}")]
     Unsafe(&'static str),
     /// Somebody else has written it since it was read.
-    #[error("it has changed meanwhile")]
+    #[error("it was changed meanwhile")]
     Changed,
 }
 
@@ -39,7 +39,7 @@ pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), Appe
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = fs::canonicalize(path)?;
-    let folder = path.parent().ok_or(AppendError::Unsafe("it is in no folder"))?;
+    let folder = path.parent().ok_or(AppendError::Unsafe("it is not in a directory"))?;
     let before = read(&path)?;
     let text = extended(&before, entries)?;
     let metadata = fs::metadata(&path)?;
@@ -48,7 +48,7 @@ pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), Appe
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     let ours = file.as_file().metadata()?;
     if ours.uid() != metadata.uid() {
-        return Err(AppendError::Unsafe("it belongs to somebody else"));
+        return Err(AppendError::Unsafe("it belongs to another user"));
     }
     if ours.gid() != metadata.gid() {
         // Who may read it stays who may. Refused where we are not in the group.
@@ -96,7 +96,7 @@ fn extended(before: &str, entries: &[ExpectedBlocker]) -> Result<String, AppendE
         text.push_str(&entry.toml().replace('\n', newline));
     }
     let parse = |text: &str| Config::parse(text, Path::new(""), &Checks::default()).ok();
-    let mut wanted = parse(before).ok_or(AppendError::Unsafe("it has mistakes in it by now"))?;
+    let mut wanted = parse(before).ok_or(AppendError::Unsafe("it has mistakes now"))?;
     wanted.thresholds.expected.extend_from_slice(entries);
     if parse(&text).as_ref() != Some(&wanted) {
         return Err(AppendError::Unsafe("it has [[expected]] in a form that cannot be added to"));
@@ -154,8 +154,8 @@ mod tests {
     fn what_cannot_be_added_to_stays_as_it_is() {
         for (before, why) in [
             ("expected = [{ user = \"x\" }]\n", "in a form that cannot be added to"),
-            ("refresh = \n", "mistakes in it"),
-            ("[theme\n", "mistakes in it"),
+            ("refresh = \n", "it has mistakes"),
+            ("[theme\n", "it has mistakes"),
         ] {
             assert!(added(before).unwrap_err().contains(why), "{before}");
         }

@@ -233,7 +233,7 @@ impl Config {
     /// Reads the file at `location`. One that nobody named and that is not there is the default.
     ///
     /// # Errors
-    /// When it cannot be read, or there are mistakes in it.
+    /// It cannot be read, or has mistakes.
     pub fn load(location: &Location, checks: &Checks<'_>) -> Result<Self, ConfigError> {
         let text = match std::fs::read_to_string(&location.path) {
             Ok(text) => text,

@@ -17,7 +17,7 @@ pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>
     let Some(table) = value.get_ref().as_table() else {
         reader.mistake(
             &value.span(),
-            format!("{section} is no table: expected [{section}] with {URLS_EXPECTED}"),
+            format!("{section} is not a table: expected [{section}] with {URLS_EXPECTED}"),
         );
         return None;
     };
@@ -29,7 +29,7 @@ pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>
         return None;
     };
     let Some(items) = list.get_ref().as_array() else {
-        reader.mistake(&list.span(), format!("urls is no list: expected {URLS_EXPECTED}"));
+        reader.mistake(&list.span(), format!("urls is not a list: expected {URLS_EXPECTED}"));
         return None;
     };
     let mut sets = RedisSets::default();
@@ -53,7 +53,9 @@ fn add(reader: &mut Reader<'_>, sets: &mut RedisSets, items: &[&Item<'_>]) {
             }
             Some(Ok(url)) => set.push(url),
             Some(Err(error)) => reader.mistake(&item.span(), error.to_string()),
-            None => reader.mistake(&item.span(), format!("a server is no text: expected {URLS_EXPECTED}")),
+            None => {
+                reader.mistake(&item.span(), format!("a server is not a string: expected {URLS_EXPECTED}"));
+            }
         }
     }
     // None of them is there by now.

@@ -149,7 +149,7 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
             // The value may hold a password: it is not repeated.
             reader.mistake(
                 &value.span(),
-                format!("{section} is no table: expected [{section}] with conninfo = \"…\""),
+                format!("{section} is not a table: expected [{section}] with conninfo = \"…\""),
             );
             continue;
         };
@@ -285,7 +285,7 @@ fn lock_names(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config
         let database = optional_name(reader, table);
         if let (Some(key), Some(name)) = (found, name) {
             if config.lock_names.iter().any(|other| other.key == key && other.database == database) {
-                reader.mistake(&span, format!("key {key} has a name already"));
+                reader.mistake(&span, format!("key {key} already has a name"));
             }
             config.lock_names.push(NamedLock { key, name, database });
         }
@@ -365,7 +365,7 @@ fn theme(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config, che
             reader.unknown("key", " in [theme]", meaning, &allowed);
             continue;
         }
-        let Some(colour) = reader.string(&name, value, "a colour in quotes, such as \"red\" or \"#ff8800\"")
+        let Some(colour) = reader.string(&name, value, "a color in quotes, such as \"red\" or \"#ff8800\"")
         else {
             continue;
         };

@@ -79,7 +79,7 @@ impl Journal {
                     cost * 1000.0
                 )
             });
-            info!("{}", words.as_deref().unwrap_or("polling as often as asked again"));
+            info!("{}", words.as_deref().unwrap_or("polling at the configured interval again"));
         }
         self.slowed = slowed;
     }

@@ -14,7 +14,7 @@ pub struct Line {
     pub client: Arc<Client>,
     /// The process; none where it does not say, or is another one each time.
     pub pid: Option<i32>,
-    /// Whether a pooler is in between, and in which mode.
+    /// Whether a pooler is between locktop and the server, and in which mode.
     pub pooling: Pooling,
 }
 

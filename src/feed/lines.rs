@@ -38,7 +38,7 @@ impl action::Lines for Lines {
         let poll = self.poll.borrow().as_ref().map(|line| Arc::clone(&line.client));
         match poll {
             Some(client) if answers(&client).await => Ok(client),
-            _ => Err(format!("there is no connection: {why}")),
+            _ => Err(format!("no connection: {why}")),
         }
     }
 

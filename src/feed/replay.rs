@@ -46,7 +46,7 @@ pub enum ReplayError {
         error: RecordError,
     },
     /// The file or folder of this name has no recording in it.
-    #[error("{0}: there is no recording of locktop in it")]
+    #[error("{0}: not a recording of locktop")]
     Nothing(String),
 }
 

@@ -84,7 +84,7 @@ impl SnapshotView<'_> {
             return consequence;
         }
         if awaits_standby(backend) {
-            let words = "committed here already: that stays, but the standby has not confirmed it";
+            let words = "its transaction is committed locally and stays so; the standby has not confirmed it";
             return of(Effect::Committed, words.to_owned());
         }
         // What waits for its first lock has begun nothing that would stay.
@@ -92,13 +92,12 @@ impl SnapshotView<'_> {
             || backend.wait_event.as_deref() == Some("virtualxid");
         match statement {
             Statement::DropDatabase if has_begun => {
-                let words =
-                    "leaves the database invalid (datconnlimit = -2): only DROP DATABASE again removes it";
+                let words = "leaves the database invalid (datconnlimit = -2); then only another DROP DATABASE removes it";
                 of(Effect::InvalidDatabase, words.to_owned())
             }
             Statement::Concurrent(left) if has_begun => of(Effect::HalfDone, left.to_owned()),
             Statement::Vacuum if backend.state == Some(State::Active) => {
-                of(Effect::Stops, "VACUUM stops; what it has finished stays".to_owned())
+                of(Effect::Stops, "VACUUM stops; the work it has finished is kept".to_owned())
             }
             _ => self.of_transaction(backend),
         }
@@ -107,18 +106,15 @@ impl SnapshotView<'_> {
     fn of_transaction(self, backend: &Backend) -> Consequence {
         let Some(start) = backend.xact_start else {
             let words = match backend.state {
-                None if self.hides(Some(backend)) => {
-                    "whether it is in a transaction is not shown to this role"
-                }
-                _ => "it is in no transaction: nothing is rolled back",
+                None if self.hides(Some(backend)) => "this role cannot see whether it is in a transaction",
+                _ => "it has no open transaction: nothing is rolled back",
             };
             return Consequence { effect: Effect::Nothing, words: words.to_owned() };
         };
         let age = text::duration((self.snapshot.taken_at - start).as_seconds_f64().max(0.0));
         if backend.state == Some(State::IdleInTransactionAborted) {
-            let words = format!(
-                "ends its transaction, {age} old, which has failed: nothing of it would be committed"
-            );
+            let words =
+                format!("ends its transaction, {age} old, which has failed: nothing in it can be committed");
             return Consequence { effect: Effect::Failed, words };
         }
         let wrote = match written(&self.graph, backend) {
@@ -143,7 +139,7 @@ impl SnapshotView<'_> {
             return Err(why.to_owned());
         }
         if kind == Some("autovacuum worker") && backend.prevents_wraparound() {
-            return Err("it prevents wraparound and starts again at once: cancel the statement behind it, or let it finish".to_owned());
+            return Err("it prevents wraparound and would start again at once: cancel the statement that waits behind it, or let it finish".to_owned());
         }
         if awaits_standby(backend) {
             return Err(
@@ -194,18 +190,16 @@ impl SnapshotView<'_> {
 pub fn of_the_server(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "startup" => {
-            "the startup process replays the primary's log and cannot be ended; the cause is on the primary"
+            "the startup process replays the primary's WAL and cannot be terminated; the cause is on the primary"
         }
-        "walreceiver" => "receives the primary's log and cannot be ended from here",
-        "slotsync worker" => {
-            "keeps the slots of a standby in step with the primary's; the server starts it again"
-        }
+        "walreceiver" => "receives the primary's WAL and cannot be terminated from here",
+        "slotsync worker" => "synchronizes the standby's slots with the primary; the server starts it again",
         "autovacuum launcher" | "logical replication launcher" => {
-            "is the server's own; the server starts it again at once"
+            "belongs to the server, which starts it again at once"
         }
         "checkpointer" | "background writer" | "walwriter" | "archiver" | "logger" | "io worker"
         | "walsummarizer" | "standalone backend" | "not initialized" => {
-            "is a process of the server itself, and no session: it cannot be ended"
+            "is a process of the server, not a session: it cannot be terminated"
         }
         _ => return None,
     })
@@ -215,21 +209,19 @@ pub fn of_the_server(kind: &str) -> Option<&'static str> {
 pub fn has_query(backend: &Backend) -> Result<(), &'static str> {
     Err(match backend.state {
         Some(State::Active) => return Ok(()),
-        Some(State::IdleInTransaction) => {
-            "idle in transaction: there is no query to cancel; K ends the session"
-        }
+        Some(State::IdleInTransaction) => "idle in transaction: no query to cancel; K terminates the session",
         Some(State::IdleInTransactionAborted) => {
-            "idle in a transaction that has failed already: there is no query to cancel; K ends the session"
+            "idle in a failed transaction: no query to cancel; K terminates the session"
         }
-        Some(State::Idle) => "idle: there is no query to cancel; K ends the session",
+        Some(State::Idle) => "idle: no query to cancel; K terminates the session",
         Some(State::FastpathFunctionCall) => {
-            "calls a function by the fast path, of which nothing is known; K ends the session"
+            "executes a fast-path function call; whether a cancel is safe is not known; K terminates the session"
         }
-        Some(State::Starting) => "is just connecting: there is no query to cancel yet",
+        Some(State::Starting) => "is still connecting: no query to cancel yet",
         Some(State::Disabled) => {
-            "what it does is not known (track_activities is off there): K ends the session"
+            "its activity is not known (track_activities is off for it); K terminates the session"
         }
-        Some(State::Other) | None => "whether it runs a query is not known: K ends the session",
+        Some(State::Other) | None => "not known whether it runs a query; K terminates the session",
     })
 }
 
@@ -241,10 +233,10 @@ fn ignores_cancel(backend: &Backend) -> Option<&'static str> {
     }
     match (backend.wait_event_type.as_deref()?, backend.wait_event.as_deref()?) {
         ("Client", "ClientWrite") => Some(
-            "its client does not read what it is sent: a cancel has no effect until it does; K ends the session",
+            "its client does not read the data sent to it: a cancel has no effect until it does; K terminates the session",
         ),
         ("Client", "ClientRead") => Some(
-            "its client does not send the rest of its data: a cancel has no effect until it does; K ends the session",
+            "its client does not send the rest of its data: a cancel has no effect until it does; K terminates the session",
         ),
         _ => None,
     }
@@ -261,7 +253,7 @@ fn of_kind(verb: Verb, backend: &Backend, statement: Statement) -> Option<Conseq
         "client backend" | "parallel worker" => return None,
         "autovacuum worker" if backend.prevents_wraparound() => (
             Effect::Restarts,
-            "it prevents wraparound and starts again at once; without it the server stops taking writes in the end".to_owned(),
+            "it prevents wraparound and starts again at once; without it the server will stop accepting writes".to_owned(),
         ),
         "autovacuum worker" => {
             (Effect::Restarts, "autovacuum starts it again later; until then dead rows stay".to_owned())
@@ -281,7 +273,7 @@ fn of_kind(verb: Verb, backend: &Backend, statement: Statement) -> Option<Conseq
         worker => {
             let ends = if verb == Verb::Cancel { "its statement ends" } else { "it ends" };
             let worker = text::one_line(worker);
-            (Effect::Stops, format!("{ends}: a background worker, {worker}; what registered it may not start it again"))
+            (Effect::Stops, format!("{ends}: a background worker, {worker}; the extension that registered it might not start it again"))
         }
     };
     Some(Consequence { effect, words })
@@ -311,7 +303,7 @@ fn statement(backend: &Backend) -> Statement {
         Statement::Concurrent("DROP INDEX CONCURRENTLY leaves an invalid index: drop it again")
     } else if concurrently && detaches && begins("ALTER TABLE") {
         Statement::Concurrent(
-            "the partition stays half detached: ALTER TABLE … DETACH PARTITION … FINALIZE ends that",
+            "the partition remains partially detached; ALTER TABLE … DETACH PARTITION … FINALIZE completes it",
         )
     } else if begins("VACUUM") && !words.iter().any(|word| word == "FULL") {
         Statement::Vacuum

@@ -16,7 +16,7 @@ pub enum Mode {
     None,
     /// Strings, numbers and comments.
     Literals,
-    /// All but a number, the same for the same statement with other literals.
+    /// Everything but a number, which is equal for statements that differ only in literals.
     Queries,
     /// Strings, numbers and comments; what is left is made into a hash by the recorder, which has the salt.
     Names,

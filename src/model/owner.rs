@@ -39,7 +39,7 @@ mod tests {
     fn a_stranger_is_named_with_what_helps() {
         let owner = Owner { name: "app".into(), stranger: Some("app".into()), hides: None };
         let expected = "public.t belongs to app, who is not trusted; \
-                        --trust-owner app, or trusted_owners = [\"app\"] in the config, allows it";
+                        --trust-owner app, or trusted_owners = [\"app\"] in the config, permits it";
         assert_eq!(owner.refusal("public.t").as_deref(), Some(expected));
         let trusted = Owner { stranger: None, ..owner };
         assert_eq!(

@@ -104,7 +104,7 @@ pub struct Server {
     pub host: Text,
     /// The TCP port, or the number in the name of the socket.
     pub port: u16,
-    /// Whether a pooler is in between, and how long it lends a session for.
+    /// Whether a pooler is between locktop and the server, and how long it lends a session for.
     pub pooling: Pooling,
     /// Whether there is TLS, and what of the server's certificate was verified.
     pub tls: Tls,

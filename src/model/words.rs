@@ -76,7 +76,7 @@ fn statement_of(snapshot: &Snapshot, number: i64) -> Option<LockName> {
 }
 
 /// The task, queue item or id generator behind a key of the database that locktop is connected to. Among raw numbers what is
-/// being worked on comes before what merely has the same number.
+/// in progress comes before what merely has the same number.
 fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     if tag.database() != Some(snapshot.server()?.datid) {
         return None;

@@ -1,4 +1,4 @@
-//! The zone in which times are read and shown: summer and winter each as they are there.
+//! Time zone of input and output: summer and winter each as they are there.
 
 use chrono::{FixedOffset, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc, offset::LocalResult};
 

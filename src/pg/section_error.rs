@@ -56,7 +56,7 @@ impl SectionError {
 fn reason(error: &tokio_postgres::Error) -> String {
     let said = message(error);
     if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
-        return format!("a system catalog that the server needs for it is locked: {said}");
+        return format!("a system catalog that it needs is locked: {said}");
     }
     said
 }

@@ -171,7 +171,7 @@ impl Member {
         ServerReading { server, keys: Err(why.into()) }
     }
 
-    /// After a failure the server is left alone: for half a second, and up to ten if it goes on.
+    /// After a failure the server is skipped: for half a second, and up to ten if it goes on.
     fn failed(&mut self, fault: RedisFault) {
         let delay = Duration::from_millis(500) * 2u32.saturating_pow(self.failures.min(5));
         self.failures = self.failures.saturating_add(1);

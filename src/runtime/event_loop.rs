@@ -31,7 +31,7 @@ use crate::wire::record::container::About;
 const FRAME: Duration = Duration::from_millis(33);
 
 /// What Ctrl-Z says where nobody could continue the program.
-const NO_SHELL: &str = "no shell to return to: locktop was started without one";
+const NO_SHELL: &str = "no shell to return to: locktop was not started from one";
 
 /// Where the views come from, and what can be asked of it.
 pub struct Source {
@@ -305,7 +305,7 @@ impl Loop {
     fn order(&mut self, order: Order) -> io::Result<()> {
         let answer = match &self.source.executor {
             Some(executor) => executor.order(order),
-            None => Some(executor::refuse(&order, "nothing is ever done in read-only mode")),
+            None => Some(executor::refuse(&order, "no action is possible in read-only mode")),
         };
         if let Some(answer) = answer {
             let message = self.answered(answer);

@@ -573,11 +573,11 @@ fn the_role_is_told_what_it_lacks() {
     let help = stage("?");
     let line = "the sessions of ops; for those of others: GRANT pg_signal_backend TO \"ops\"";
     assert!(
-        help.contains(line) && help.contains("the sessions of postgres only a superuser may end"),
+        help.contains(line)
+            && help.contains("the sessions of postgres can be terminated only by a superuser"),
         "{help}"
     );
     let detail = stage("2<enter>");
-    let line =
-        "this role      role \"ops\" may not end sessions of \"app\": GRANT pg_signal_backend TO \"ops\"";
+    let line = "this role      role \"ops\" is not permitted to terminate sessions of \"app\": GRANT pg_signal_backend TO \"ops\"";
     assert!(detail.contains(line), "{detail}");
 }

@@ -190,7 +190,7 @@ async fn where_the_server_cannot_answer_the_old_is_shown_as_old() {
             assert_eq!(taken_at, Some(before.taken_at));
             let error = error.as_deref().unwrap();
             assert!(
-                error.starts_with("a system catalog that the server needs") && error.contains("55P03"),
+                error.starts_with("a system catalog that it needs") && error.contains("55P03"),
                 "{error}"
             );
         }
@@ -217,7 +217,7 @@ async fn assert_stuck(server: &EmbeddedServer, info: &ConnInfo) {
     let left = run_beside(locktop(&["snapshot", &target])).await;
     let socket = server.socket_dir().join(".s.PGSQL.5432");
     let expected =
-        format!("locktop: {} accepted the connection and did not answer within 1 s: ", socket.display());
+        format!("locktop: {} accepted the connection but did not answer within 1 s: ", socket.display());
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""));
     assert!(left.err.starts_with(&expected) && left.err.lines().count() == 1, "{}", left.err);
 }

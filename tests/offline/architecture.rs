@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::source::{Token, tokens};
+
 /// Top first. A floor knows those above it and none below. `demo` is a name for the crate `locktop_lab`.
 const FLOORS: [&str; 14] = [
     "keys", "model", "wire", "pg", "redis", "action", "feed", "app", "ui", "demo", "runtime", "config",
@@ -149,13 +151,6 @@ struct Import {
     external: bool,
 }
 
-/// A word, `::`, or one other character.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) text: String,
-    line: usize,
-}
-
 fn imports(module: &[String], source: &str) -> Vec<Import> {
     let tokens = tokens(source);
     let text = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
@@ -191,7 +186,7 @@ fn imports(module: &[String], source: &str) -> Vec<Import> {
         if let Some(base) = base {
             walk(&tokens, index + 1, base, &mut found);
         } else if text(index + 1) == "::" || (index > 0 && matches!(text(index - 1), "use" | "crate")) {
-            let Token { text, line } = tokens[index].clone();
+            let Token { text, line, .. } = tokens[index].clone();
             found.push(Import { line, target: text, external: true });
         }
     }
@@ -242,77 +237,6 @@ fn is_word(text: &str) -> bool {
 /// A word that a path can go on from: in `use ::tokio` the path begins after the first word.
 fn is_segment(text: &str) -> bool {
     is_word(text) && !matches!(text, "use" | "as" | "return" | "in" | "impl" | "dyn" | "mut" | "for" | "else")
-}
-
-/// The tokens of a source without its comments, strings, characters and lifetimes.
-pub(super) fn tokens(source: &str) -> Vec<Token> {
-    let bytes: Vec<char> = source.chars().collect();
-    let (mut tokens, mut index, mut line) = (Vec::new(), 0, 1);
-    while index < bytes.len() {
-        let rest = &bytes[index..];
-        let taken = match rest {
-            ['/', '/', ..] => rest.iter().position(|c| *c == '\n').unwrap_or(rest.len()),
-            ['/', '*', ..] => block_comment(rest),
-            ['"', ..] => string(rest),
-            ['r', '"' | '#', ..] if raw_string(rest).is_some() => raw_string(rest).unwrap(),
-            ['\'', '\\', ..] => 3 + rest[3..].iter().position(|c| *c == '\'').unwrap_or(0),
-            ['\'', _, '\'', ..] => 3,
-            ['\'', ..] => 1 + rest[1..].iter().take_while(|c| c.is_alphanumeric() || **c == '_').count(),
-            [':', ':', ..] => {
-                tokens.push(Token { text: "::".to_owned(), line });
-                2
-            }
-            [c, ..] if c.is_alphanumeric() || *c == '_' => {
-                let text: String = rest.iter().take_while(|c| c.is_alphanumeric() || **c == '_').collect();
-                let length = text.chars().count();
-                tokens.push(Token { text, line });
-                length
-            }
-            [c, ..] => {
-                if !c.is_whitespace() {
-                    tokens.push(Token { text: c.to_string(), line });
-                }
-                1
-            }
-            [] => 1,
-        };
-        line += rest.iter().take(taken).filter(|c| **c == '\n').count();
-        index += taken.max(1);
-    }
-    tokens
-}
-
-fn block_comment(text: &[char]) -> usize {
-    let (mut depth, mut index) = (0, 0);
-    while index < text.len() {
-        match text[index..] {
-            ['/', '*', ..] => (depth, index) = (depth + 1, index + 2),
-            ['*', '/', ..] => (depth, index) = (depth - 1, index + 2),
-            _ => index += 1,
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    index
-}
-
-fn string(text: &[char]) -> usize {
-    let mut index = 1;
-    while index < text.len() && text[index] != '"' {
-        index += if text[index] == '\\' { 2 } else { 1 };
-    }
-    index + 1
-}
-
-/// `r"…"` or `r#"…"#`; not `r#type`.
-fn raw_string(text: &[char]) -> Option<usize> {
-    let hashes = text[1..].iter().take_while(|c| **c == '#').count();
-    let start = 1 + hashes + 1;
-    (text.get(1 + hashes) == Some(&'"')).then_some(())?;
-    let end: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
-    let body = text.get(start..)?;
-    Some(start + body.windows(end.len()).position(|part| part == end).unwrap_or(body.len()) + end.len())
 }
 
 #[test]

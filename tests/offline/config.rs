@@ -51,16 +51,16 @@ invalid! {
     history_no_memory: "config.toml:2:10: memory is the number 64: expected an amount up to \"4GB\", such as \"64MB\"; \"0MB\" keeps nothing";
     target_without_conninfo: "config.toml:1:10: [targets.prod] has no conninfo: expected conninfo = \"host=… dbname=…\"";
     target_bad_conninfo: "config.toml:2:12: unknown setting \"hots\" in the connection string: did you mean \"host\"?";
-    target_no_table: "config.toml:2:8: targets.prod is no table: expected [targets.prod] with conninfo = \"…\"";
-    redis_no_table: "config.toml:1:9: redis is no table: expected [redis] with a list of URLs, urls = [\"redis://host\"]";
+    target_no_table: "config.toml:2:8: targets.prod is not a table: expected [targets.prod] with conninfo = \"…\"";
+    redis_no_table: "config.toml:1:9: redis is not a table: expected [redis] with a list of URLs, urls = [\"redis://host\"]";
     redis_no_urls: "config.toml:1:1: [redis] has no servers: expected a list of URLs, urls = [\"redis://host\"]";
-    redis_urls_no_list: "config.toml:2:8: urls is no list: expected a list of URLs, urls = [\"redis://host\"]";
+    redis_urls_no_list: "config.toml:2:8: urls is not a list: expected a list of URLs, urls = [\"redis://host\"]";
     target_name: "config.toml:1:10: the name of a target has no \"=\" and no \"://\" in it, and is not empty";
     read_only_no_boolean: "config.toml:3:13: read_only is \"yes\": expected true or false";
     lock_key_too_long: "config.toml:2:7: key is a list: expected a 64-bit number or two 32-bit numbers: key = 815 or key = [1, 100]";
     lock_key_too_large: "config.toml:2:7: key is a list: expected a 64-bit number or two 32-bit numbers: key = 815 or key = [1, 100]";
     lock_name_missing: "config.toml:3:1: [[lock_names]] needs a key and a name: key = 815 or key = [1, 100], name = \"…\"";
-    lock_name_twice: "config.toml:5:1: key 1 has a name already";
+    lock_name_twice: "config.toml:5:1: key 1 already has a name";
     lock_names_single: "config.toml:1:1: lock_names is a table: expected a list of tables, [[lock_names]]";
     expected_unknown_key: "config.toml:2:1: unknown key \"aplication\" in [[expected]]: did you mean \"application\"?";
     expected_without_condition: "config.toml:1:1: [[expected]] matches every blocker: name at least one of application, user, database, lock or statement";
@@ -87,7 +87,7 @@ invalid! {
 invalid! {
     redis_bad_url: "config.toml:2:24: not a Redis URL (redis url did not parse): write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")";
     redis_twice_in_sets: "config.toml:2:27: one:6379 is named twice";
-    redis_set_no_text: "config.toml:2:27: a server is no text: expected a list of URLs, urls = [\"redis://host\"]";
+    redis_set_no_text: "config.toml:2:27: a server is not a string: expected a list of URLs, urls = [\"redis://host\"]";
     redis_twice: "config.toml:4:24: one:6379 is named twice";
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use super::architecture::{Token, module_of, rust_files, tokens};
+use super::architecture::{module_of, rust_files};
+use super::source::{Token, tokens};
 
 /// The crates, and where their sources are.
 const CRATES: [(&str, &str); 7] = [
@@ -53,7 +54,7 @@ fn imports(sources: &BTreeMap<Module, String>) -> Imports {
 }
 
 /// As far as its tests, where they are in the file.
-fn without_tests(mut tokens: Vec<Token>) -> Vec<Token> {
+pub(super) fn without_tests(mut tokens: Vec<Token>) -> Vec<Token> {
     const BEGIN: [&str; 8] = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
     let begins = |part: &[Token]| {
         let (mark, rest) = part.split_at(BEGIN.len());

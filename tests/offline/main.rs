@@ -24,5 +24,8 @@ mod plain_words_of;
 mod proto;
 #[path = "../support/shapes.rs"]
 mod shapes;
+#[path = "../support/source.rs"]
+mod source;
 mod statements;
+mod strings;
 mod text_on_screen;

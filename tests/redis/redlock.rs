@@ -149,7 +149,7 @@ async fn servers_that_forgot_a_lock_would_give_it_away_again_and_do_not() {
         server.restart().await.unwrap();
     }
     let refusal = careful.try_acquire("lock:a").await.unwrap_err();
-    assert!(refusal.to_string().contains("it may have forgotten a lock"), "{refusal}");
+    assert!(refusal.to_string().contains("it may have lost a lock"), "{refusal}");
     // Who trusts servers that forget gets a lock that is held: both are sure of theirs at the same time.
     let second = careless.try_acquire("lock:a").await.unwrap();
     assert!(second.is_held() && holder.is_held());

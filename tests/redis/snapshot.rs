@@ -45,7 +45,7 @@ async fn a_snapshot_has_the_locks_of_one_server_and_the_leak_as_a_finding() {
     assert!(leases[0]["expires_at"].is_string() && leases[1]["expires_at"].is_null());
     assert_eq!(
         findings(&snapshot_json),
-        ["redis lock lock:b of worker-2 never expires: it stays when its holder dies"]
+        ["redis lock lock:b of worker-2 never expires: it remains if its holder dies"]
     );
     assert!(snapshot_json["sections"]["redis"]["error"].is_null());
     let table = snapshot("table", &[&redis]).await.out;

@@ -119,7 +119,7 @@ fn locks(url: &str) -> RedisLocks {
     RedisLocks::connect(&[url], options).unwrap()
 }
 
-/// Why there is no connection: one line that names the server.
+/// Why no connection: one line that names the server.
 async fn refused(url: &str) -> TlsTrouble {
     let url = RedisUrl::parse(url).unwrap();
     let fault = Connection::open(&url, TIMEOUT).await.unwrap_err();

@@ -211,7 +211,7 @@ async fn a_query_without_end_is_cut_and_harmless() {
     assert_eq!(bigint(&learned, &info, 10_001), None);
     assert_eq!(bigint(&learned, &info, -20), Some("名".repeat(200)));
     let expected = [
-        "lock_name_queries (a): more than 10,000 rows, the rest is not read",
+        "lock_name_queries (a): more than 10,000 rows, the others are not read",
         "lock_name_queries (c): canceling statement due to statement timeout (SQLSTATE 57014)",
     ];
     assert_eq!(notes(&learned), expected);

@@ -54,7 +54,7 @@ async fn verify(client: &Client, facts: &Facts, name: &str) {
         assert!(!waiting.contains(&root.pid()), "{name}: a root waits for nobody");
     }
     for innocent in &facts.innocent {
-        assert!(!blockers.contains(innocent), "{name}: {innocent} blocks nobody");
+        assert!(!blockers.contains(innocent), "{name}: {innocent} blocks no session");
     }
 }
 

@@ -84,10 +84,11 @@ fn matches(parts: &[Vec<&str>], words: &[&str], bare: &[String]) -> Vec<usize> {
     (0..words.len()).filter(fits).collect()
 }
 
-/// A word without the punctuation around it, in small letters.
+/// A word without the punctuation around it, in small letters; a word of capitals is one of SQL, or a heading.
 fn plain(word: &str) -> String {
     const AROUND: &[char] = &['.', ',', ';', ':', '!', '?', '(', ')', '[', ']', '"', '*', '…', '“', '”', '|'];
-    word.trim_matches(AROUND).trim_end_matches("'s").to_lowercase()
+    let word = word.trim_matches(AROUND).trim_end_matches("'s");
+    if word.len() > 1 && word.chars().all(char::is_uppercase) { word.to_owned() } else { word.to_lowercase() }
 }
 
 fn ends_sentence(word: &str) -> bool {

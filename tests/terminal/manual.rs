@@ -268,7 +268,7 @@ fn cargo(line: &str) -> Result<(), String> {
         };
         let path = folder.join(place).join(pair[1]);
         if !path.with_extension("rs").exists() && !path.join("main.rs").exists() {
-            return Err(format!("there is no {}", path.display()));
+            return Err(format!("it lacks {}", path.display()));
         }
     }
     Ok(())

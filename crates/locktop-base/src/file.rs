@@ -70,9 +70,9 @@ impl Flaw {
             Self::Link => "it is a symbolic link",
             Self::NotPlain => "it is not a plain file",
             Self::Owner => "it belongs to another user",
-            Self::Names => "it has another name (a hard link)",
-            Self::Mode => "users other than its owner may write to it, or all users may read it",
-            Self::Shared => "other users may write to it",
+            Self::Names => "its name has changed (a hard link)",
+            Self::Mode => "users other than its owner can write to it, or all users can read it",
+            Self::Shared => "other users can write to it",
         }
     }
 
@@ -196,7 +196,7 @@ impl Folder {
     /// Opens it; it is created for its owner alone (0700) if it does not exist.
     ///
     /// # Errors
-    /// When it belongs to another user than this one and root, or others may write to it (a sticky directory such as `/tmp` is
+    /// When it belongs to another user than this one and root, or others can write to it (a sticky directory such as `/tmp` is
     /// accepted), or it is another user's link; or the system refuses.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(FileError::of(path))?;

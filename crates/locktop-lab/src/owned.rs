@@ -40,12 +40,12 @@ fn owned_by(path: &Path, is_root: bool) -> Result<PathBuf, String> {
         if found.uid() != 0 {
             let uid = found.uid();
             return Err(format!(
-                "{} belongs to user {uid}, and root runs nothing that others can change",
+                "{} belongs to user {uid}, and root runs no file that others can change",
                 at.display()
             ));
         } else if is_shared {
             return Err(format!(
-                "others may write to {}, and root runs nothing that others can change",
+                "others can write to {}, and root runs no file that others can change",
                 at.display()
             ));
         }

@@ -16,7 +16,7 @@ const MESSAGE: usize = 300;
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The server has no such function, or not in this schema.
-    #[error("the schema {schema} has no {what}: \"locktop schema install\" makes it ({message})")]
+    #[error("the schema {schema} has no {what}: run \"locktop schema install\" ({message})")]
     NotInstalled {
         /// The name of the schema, in double quotes.
         schema: String,
@@ -101,7 +101,7 @@ pub(super) async fn row<C: GenericClient + Sync>(
     parameters: &[Parameter<'_>],
 ) -> Result<Row, CallError> {
     let rows = rows(client, schema, what, sql, parameters).await?;
-    rows.into_iter().next().ok_or_else(|| CallError::Lost { what, reason: "no row came back".to_owned() })
+    rows.into_iter().next().ok_or_else(|| CallError::Lost { what, reason: "no row was returned".to_owned() })
 }
 
 /// A column of a row.

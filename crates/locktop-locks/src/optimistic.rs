@@ -67,7 +67,7 @@ pub enum TransferError {
     Insufficient(String),
     /// Each attempt lost to somebody else.
     #[error(
-        "gave up the transfer from account {from} to {to} after {attempts} attempts: others changed them each time"
+        "abandoned the transfer from account {from} to {to} after {attempts} attempts: other sessions changed them each time"
     )]
     GaveUp {
         /// `accounts.id` of the one that pays.

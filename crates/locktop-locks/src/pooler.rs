@@ -30,14 +30,14 @@ const TRIES: usize = 3;
 pub enum PoolerError {
     /// It is such a pooler.
     #[error(
-        "the connection goes through a pooler in transaction mode, behind which a session's lock would be a stranger's: connect to the server itself, or to a pool in session mode"
+        "the connection uses a pooler in transaction mode, in which a session lock would belong to other clients: connect directly to the server, or to a pool in session mode"
     )]
     Transactions,
     /// The second connection, without which it cannot be told.
-    #[error("a second connection, to tell whether there is a pooler in between, is not to be had: {0}")]
+    #[error("the second connection, which detects a pooler, could not be opened: {0}")]
     Second(ConnectError),
     /// One of the two was refused, or did not last.
-    #[error("whether there is a pooler in between cannot be told: {0}")]
+    #[error("not known whether a pooler is between this program and the server: {0}")]
     Unknown(String),
 }
 
@@ -85,7 +85,7 @@ async fn attempt(first: &Client, second: &Client, seen: &mut Servers) -> Result<
     );
     let [own, start] = ask(first, &question).await?;
     let (Some(own), Some(start)) = (own, start) else {
-        return Err(PoolerError::Unknown("the role may not see its own session".to_owned()));
+        return Err(PoolerError::Unknown("the role cannot see its own session".to_owned()));
     };
     // What was last run by whoever serves the first; nothing where the server does not keep track of that. With its start: the
     // second connection may have gone to another server.

@@ -45,7 +45,7 @@ use crate::SchemaName;
 
 /// An execution of a task that this session has: until it is finished or given back, or the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "its key is held until it is finished or given back, or the session ends"]
+#[must_use = "its key is held until it is finished or released, or the session ends"]
 pub struct Execution {
     /// `task_execution_log.id`: its row in the log.
     pub id: i64,

@@ -19,7 +19,7 @@
 //!
 //! Each call is to be a transaction of its own: claim, commit, work, end. An item belongs to the worker, the session and the attempt that
 //! claimed it. When its session has been gone for a while, anybody may requeue it ([`WorkQueue::requeue_lost`]), up to its last attempt, after which
-//! it is set aside as failed; an end that comes later does not count. A session that is gone is not a process that is gone: a worker
+//! it is set aside as failed; an end that comes later does not count. A session that is gone is not a process that no longer exists: a worker
 //! whose connection ends stops its work, and what only one may do is written in the transaction that ends the item.
 //!
 //! A session is one of the server: through a pooler in transaction mode the end of an item may come from another one than its claim, and

@@ -35,7 +35,7 @@ pub const MARK: &str = "locktop: ";
 /// What allows it, to follow what belongs to whom.
 #[must_use]
 pub fn remedy(owner: &str) -> String {
-    format!("--trust-owner {owner}, or trusted_owners = [\"{owner}\"] in the config, allows it")
+    format!("--trust-owner {owner}, or trusted_owners = [\"{owner}\"] in the config, permits it")
 }
 
 /// Roles whose tables and functions are used as if they were ours, beside superusers and the role that is connected.
@@ -198,7 +198,7 @@ mod tests {
                 "invalid input syntax for type integer: \"locktop: table a.b belongs to c\"",
                 Some(
                     "table a.b belongs to c, who is not trusted; \
-                     --trust-owner c, or trusted_owners = [\"c\"] in the config, allows it",
+                     --trust-owner c, or trusted_owners = [\"c\"] in the config, permits it",
                 ),
             ),
             ("22P02", "invalid input syntax for type integer: \"x\"", None),

@@ -17,7 +17,7 @@ use crate::conninfo::{AuthMethod, RequireAuth};
 
 /// The server wants to know who we are in a way that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not allowed by require_auth: {}", .0.word())]
+#[error("not permitted by require_auth: {}", .0.word())]
 pub(crate) struct AuthRefused(pub(crate) AuthMethod);
 
 /// Why the connection is broken off.

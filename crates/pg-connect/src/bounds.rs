@@ -45,11 +45,11 @@ const SETTINGS: usize = 256;
 pub(crate) enum TooLarge {
     /// The beginning of a message names a length that none has.
     #[error(
-        "it sent a message of {length} bytes, of which at most {limit} are read {when}: this is no PostgreSQL server, or not the right one"
+        "it sent a message of {length} bytes, of which at most {limit} are read {when}: this is not a PostgreSQL server, or not the right one"
     )]
     Message { length: usize, limit: usize, when: &'static str },
     /// Many messages.
-    #[error("it sent more than {} MB {when}, which is more than is read", .limit >> 20)]
+    #[error("it sent more than {} MB {when}, more than the limit", .limit >> 20)]
     Answer { limit: usize, when: &'static str },
     /// Many settings.
     #[error("it reported more than {SETTINGS} settings, which no PostgreSQL server does")]

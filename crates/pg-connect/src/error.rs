@@ -44,7 +44,7 @@ pub enum ConnInfoError {
         problem: String,
     },
     /// Something libpq does and this does not: refused, since to ignore it would weaken what was asked.
-    #[error("{setting} (from {origin}) is not supported, and is not ignored silently: leave it out")]
+    #[error("{setting} (from {origin}) is not supported: remove it")]
     Unsupported {
         /// The key word, or `key=value` where other values of it are accepted.
         setting: String,
@@ -64,20 +64,20 @@ fn did_you_mean(hint: Option<&str>) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// No socket file where it was looked for.
-    #[error("no server socket {}: is the server running on this machine, with its socket there? (-h names another host or directory)", .path.display())]
+    #[error("no server socket {}: is the server running on this machine, with its socket in this directory? (-h names another host or directory)", .path.display())]
     NoSocket {
         /// The path of the socket that was looked for.
         path: PathBuf,
     },
     /// A socket file without its server.
-    #[error("nobody listens on the server socket {}: is the server running?", .path.display())]
+    #[error("no server listens on the socket {}: is the server running?", .path.display())]
     DeadSocket {
         /// The path of the socket that nobody listens on.
         path: PathBuf,
     },
     /// None of the usual sockets, and nothing on localhost.
     #[error(
-        "no server found on this machine: no socket .s.PGSQL.{port} in {directories}, and {localhost} (-h and -p name another place)"
+        "no server found on this machine: no socket .s.PGSQL.{port} in {directories}, and {localhost} (-h and -p name others)"
     )]
     NothingLocal {
         /// The port, which is part of the name of a socket.
@@ -123,7 +123,7 @@ pub enum ConnectError {
     },
     /// The network did not answer in time: no connection of TCP came about.
     #[error(
-        "could not reach {place} within {seconds} s: is the host up, and does a firewall let port {port} through?"
+        "could not reach {place} within {seconds} s: is the host up, and does a firewall permit port {port}?"
     )]
     TimedOut {
         /// Its `host:port`, or the path of its socket.
@@ -135,7 +135,7 @@ pub enum ConnectError {
     },
     /// A connection came about, and the server did not answer on it in time.
     #[error(
-        "{place} accepted the connection and did not answer within {seconds} s: the server is stuck or overloaded, or it is no PostgreSQL server"
+        "{place} accepted the connection but did not answer within {seconds} s: the server is stuck or overloaded, or it is not a PostgreSQL server"
     )]
     Silent {
         /// Its `host:port`, or the path of its socket.
@@ -152,7 +152,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// The server sends more than any PostgreSQL server does while a client logs in.
-    #[error("the connection to {place} was broken off: {reason}")]
+    #[error("the connection to {place} was interrupted: {reason}")]
     BrokenOff {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -184,7 +184,7 @@ pub enum ConnectError {
         file: PathBuf,
     },
     /// `sslcertmode=require` is not met: our certificate was not asked for, or not there.
-    #[error("{place} is not what sslcertmode=require asks for: {reason}")]
+    #[error("{place} does not satisfy sslcertmode=require: {reason}")]
     CertificateNotUsed {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -202,7 +202,7 @@ pub enum ConnectError {
         wanted: String,
     },
     /// The server wants a password, and there is none.
-    #[error("{place} asks for the password of \"{user}\", and none was given: use -W, PGPASSWORD or a line in the password file{}", semicolon(.note.as_deref()))]
+    #[error("{place} requires the password of \"{user}\", but none was given: use -W, PGPASSWORD or a line in the password file{}", semicolon(.note.as_deref()))]
     NoPassword {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -245,7 +245,7 @@ pub enum ConnectError {
     },
     /// A rule of `pg_hba.conf` does not let this place, role and database in (SQLSTATE `28000` from anywhere
     /// else).
-    #[error("{place} does not let \"{user}\" in from here: {message} (its pg_hba.conf decides)")]
+    #[error("{place} does not let \"{user}\" in from here: {message} (see its pg_hba.conf)")]
     NotAllowed {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -256,7 +256,7 @@ pub enum ConnectError {
     },
     /// All connections are taken, `max_connections` or a limit of the role or the database (SQLSTATE
     /// `53300`).
-    #[error("{place} has no connection left: {message}")]
+    #[error("{place} has no free connection: {message}")]
     TooManyConnections {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -264,7 +264,7 @@ pub enum ConnectError {
         message: String,
     },
     /// The server starts up, shuts down or recovers (SQLSTATE `57P03`).
-    #[error("{place} does not take connections now: {message}")]
+    #[error("{place} does not accept connections now: {message}")]
     NotNow {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -292,7 +292,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// The server is not of the kind that `target_session_attrs` asks for.
-    #[error("{place} is not what target_session_attrs asks for: {reason}")]
+    #[error("{place} does not match target_session_attrs: {reason}")]
     WrongSession {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -337,7 +337,7 @@ impl ConnectError {
         self.each().iter().any(|error| matches!(error, Self::Silent { .. }))
     }
 
-    /// Whether a password would help: the server asked for one and there was none.
+    /// Whether a password is needed: the server asked for one and there was none.
     #[must_use]
     pub fn needs_password(&self) -> bool {
         self.each().iter().any(|error| matches!(error, Self::NoPassword { .. }))

@@ -11,8 +11,8 @@ pub fn message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code())),
         None if error.is_closed() => match bounds::last() {
-            Some(refused) => format!("it was broken off: {refused}"),
-            None => "the other side closed it without a word".to_owned(),
+            Some(refused) => format!("it was interrupted: {refused}"),
+            None => "the other side closed it without a message".to_owned(),
         },
         None => match std::error::Error::source(error) {
             Some(cause) => said(&format!("{error}: {cause}")),

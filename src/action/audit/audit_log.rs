@@ -162,10 +162,10 @@ impl LogState {
 impl Record for AuditLog {
     async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
         let Asked { command, target, statement } = *asked;
-        tracing::info!("{} {} is asked: {statement}", command.verb.as_str(), target.name);
+        tracing::info!("{} {} is requested: {statement}", command.verb.as_str(), target.name);
         self.begin(client, asked).await.map_err(|error| {
             let why = error.to_string();
-            tracing::error!("not on record, and so not asked: {why}");
+            tracing::error!("not recorded, and therefore not done: {why}");
             why
         })
     }
@@ -180,7 +180,7 @@ impl Record for AuditLog {
         tracing::info!("{verb} {}: {outcome}, {}", result.name, result.detail);
         self.end(client, asked, result).await.map_err(|error| {
             let why = error.to_string();
-            tracing::error!("what came of it is not on record: {why}");
+            tracing::error!("its result is not recorded: {why}");
             why
         })
     }

@@ -9,10 +9,10 @@ use locktop_base::file::{FileError, Flaw};
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// Neither `XDG_STATE_HOME` nor `HOME` says where to write it.
-    #[error("there is no directory for the record of actions: set XDG_STATE_HOME or HOME")]
+    #[error("no directory for the record of actions: set XDG_STATE_HOME or HOME")]
     Nowhere,
     /// Others could change what is written, or it would be written somewhere else.
-    #[error("the record of actions is not written to {}: {}; {}, or set XDG_STATE_HOME to a directory of your own", .path.display(), .flaw.text(), .flaw.remedy(.path))]
+    #[error("the record of actions is not written to {}: {}; {}, or set XDG_STATE_HOME to your own directory", .path.display(), .flaw.text(), .flaw.remedy(.path))]
     Unsafe {
         /// The file or directory that is not written to.
         path: PathBuf,
@@ -52,7 +52,7 @@ impl From<FileError> for AuditError {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room there, or set XDG_STATE_HOME to a directory with more"
+            "free space there, or set XDG_STATE_HOME to a directory with more space"
         }
         _ => "make it writable, or set XDG_STATE_HOME to a directory that is",
     }

@@ -44,7 +44,7 @@ impl Who {
 /// The server that was acted on, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerName {
-    /// `host:port` or the path of the socket; several with commas between them where one of several answers.
+    /// `host:port` or the path of the socket; several separated by commas where one of several answers.
     pub address: String,
     /// The name of the database that we are connected to.
     pub database: String,

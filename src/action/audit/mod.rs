@@ -77,7 +77,7 @@ struct Inner {
 
 /// Something that is on record as asked, and has no result yet.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "its result belongs on record too"]
+#[must_use = "its result must be recorded too"]
 pub struct Entry {
     id: String,
     verb: &'static str,
@@ -106,7 +106,7 @@ impl Audit {
     /// Opens the record in a directory ([`directory`]), which is made where there is none; files come with the first line.
     ///
     /// # Errors
-    /// When the directory cannot be made, is somebody else's, or others may write to it.
+    /// When the directory cannot be made, is somebody else's, or others can write to it.
     pub fn open(directory: &Path, actor: &Actor) -> Result<Self, AuditError> {
         Self::open_with(directory, actor, LIMIT)
     }

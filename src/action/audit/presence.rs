@@ -135,7 +135,7 @@ fn unknown(head: &Head, who: &Who) -> String {
         verb: &head.verb,
         name: head.name.clone(),
         fate: Outcome::Uncertain.as_str(),
-        detail: "the process that asked for it ended before it knew what came of it".to_owned(),
+        detail: "the process that requested it ended before the result was known".to_owned(),
         who: Some(who),
     })
 }

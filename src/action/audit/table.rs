@@ -62,7 +62,7 @@ impl AuditTables {
             let Ok(found) = serde_json::from_str::<AuditSchema>(&row) else { continue };
             let Ok(schema) = SchemaName::new(&found.schema) else { continue };
             if found.in_recovery {
-                return (tables, vec!["on a standby nothing can be written to locktop_audit".to_owned()]);
+                return (tables, vec!["locktop_audit cannot be written on a standby".to_owned()]);
             } else if let Some(stranger) = found.stranger {
                 let owner = Owner { stranger: Some(stranger.as_str().into()), ..Owner::default() };
                 let why = owner.refusal(&format!("{}.locktop_audit", schema.quoted())).unwrap_or_default();

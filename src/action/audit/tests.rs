@@ -187,13 +187,13 @@ async fn a_record_that_others_could_change_is_refused_with_a_remedy() {
     });
     let path = "~/locktop/audit.jsonl";
     let expected = format!(
-        "the record of actions is not written to {path}: users other than its owner may write to it, or all users may read it; \
-         chmod 600 {path}, or set XDG_STATE_HOME to a directory of your own"
+        "the record of actions is not written to {path}: users other than its owner can write to it, or all users can read it; \
+         chmod 600 {path}, or set XDG_STATE_HOME to your own directory"
     );
     assert_eq!(text.await, expected);
     let text =
         refused(|directory| fs::set_permissions(directory, fs::Permissions::from_mode(0o777)).unwrap());
-    assert!(text.await.contains("~/locktop: other users may write to it; chmod go-w ~/locktop, or set"));
+    assert!(text.await.contains("~/locktop: other users can write to it; chmod go-w ~/locktop, or set"));
     let text = refused(|directory| symlink("/dev/null", directory.join(store::FILE)).unwrap());
     assert!(text.await.contains("it is a symbolic link; remove ~/locktop/audit.jsonl, or"));
     let text = refused(|directory| fs::create_dir(directory.join(store::FILE)).unwrap());

@@ -15,7 +15,7 @@ use crate::model::plan::{
 use crate::schema::{Schema, SchemaName};
 
 /// Why nothing is tried any more.
-const IN_DOUBT: &str = "not tried: what came of another one is not known";
+const IN_DOUBT: &str = "not tried: the result of a previous one is not known";
 
 /// Carries out one command after the other: its connections, its record and its settings.
 pub(super) struct Worker<L, R> {
@@ -110,7 +110,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
                 (Some(change), Some(client)) => {
                     table::carry_out(client, change, actor, owners).await.unwrap_or_else(|told| told)
                 }
-                _ => (Outcome::Refused, format!("{} is not for this", verb.as_str())),
+                _ => (Outcome::Refused, format!("{} is not possible for this", verb.as_str())),
             },
         };
         Asking::Over(outcome, detail)

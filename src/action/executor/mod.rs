@@ -1,7 +1,7 @@
 //! Carries out what somebody has confirmed: one command after the other, on a task of its own, so that neither the screens nor the poll
 //! ever wait for it.
 //!
-//! Each target is asked for alone, and what is going to be asked is put on record before. Where that cannot be done nothing is asked: a
+//! Each target is asked for alone, and what is going to be asked is put on record before. Where that cannot be done nothing is requested: a
 //! record that lacks what was done is worse than none. Dropped in the middle, what was asked stays on record without a result.
 //!
 //! Where nobody may act there is no executor.
@@ -26,7 +26,7 @@ use crate::redis::RedisUrl;
 const WAITING: usize = 16;
 
 /// Why nothing is tried that was asked for where another server was on the screen.
-const ANOTHER_SERVER: &str = "that is for another server";
+const ANOTHER_SERVER: &str = "that belongs to another server";
 
 /// What can be asked of the executor.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,8 +125,8 @@ impl Executor {
     pub fn order(&self, order: Order) -> Option<ExecutorReply> {
         let why = match self.orders.try_send(order) {
             Ok(()) => return None,
-            Err(mpsc::error::TrySendError::Full(order)) => (order, "too much waits to be done already"),
-            Err(mpsc::error::TrySendError::Closed(order)) => (order, "nothing can be done any more"),
+            Err(mpsc::error::TrySendError::Full(order)) => (order, "too many actions are pending"),
+            Err(mpsc::error::TrySendError::Closed(order)) => (order, "the program is ending"),
         };
         Some(refuse(&why.0, why.1))
     }

@@ -17,7 +17,7 @@ pub(in crate::action) fn short(command: &ActionCommand, id: i64) -> String {
     match planned(command, id) {
         Some((plan, Planned { step: Step::Terminate { pid, .. }, .. })) => {
             format!(
-                "end pid {pid}, which holds its key, and recover execution {id} in schema {}",
+                "terminate pid {pid}, which holds its key, and recover execution {id} in schema {}",
                 plan.schema
             )
         }
@@ -39,7 +39,7 @@ pub(super) async fn one(
     owners: &TrustedOwners,
 ) -> (Outcome, String) {
     let Some((plan, row)) = planned(command, id) else {
-        return (Outcome::Refused, "there is no plan for it".to_owned());
+        return (Outcome::Refused, "it has no plan".to_owned());
     };
     let schema = match SchemaName::new(&plan.schema) {
         Ok(name) => Schema { name, trusted_owners: owners.clone() },

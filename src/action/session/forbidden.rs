@@ -34,7 +34,7 @@ pub(super) async fn hidden(client: &Client, pid: i32) -> String {
     let role = look(client, pid).await.map(|rights| rights.role);
     let role = role.as_deref().unwrap_or("CURRENT_ROLE");
     format!(
-        "when it began is hidden from role {role}, so that it cannot be told from another one: GRANT pg_read_all_stats TO {}",
+        "its start is hidden from role {role}, so it cannot be distinguished from another session: GRANT pg_read_all_stats TO {}",
         escape_identifier(role)
     )
 }
@@ -48,23 +48,23 @@ async fn look(client: &Client, pid: i32) -> Option<Rights> {
 impl Rights {
     fn signal(&self) -> String {
         let role = escape_identifier(&self.role);
-        let who = format!("role {} may not signal it", self.role);
+        let who = format!("role {} is not permitted to signal it", self.role);
         if self.kind.as_deref() == Some("autovacuum worker") {
             return if self.version >= 180_000 {
                 format!("{who}: GRANT pg_signal_autovacuum_worker TO {role}")
             } else {
-                format!("{who}: before PostgreSQL 18 only a superuser may end an autovacuum worker")
+                format!("{who}: before PostgreSQL 18 only a superuser can terminate an autovacuum worker")
             };
         }
         match (&self.owner, self.owner_is_superuser) {
             (Some(owner), Some(true)) => {
-                format!("{who}: it is a superuser's ({owner}), and only a superuser may")
+                format!("{who}: it is a superuser's ({owner}), and only a superuser can")
             }
             (Some(owner), _) => format!(
                 "{who}: GRANT pg_signal_backend TO {role}, or GRANT {} TO {role}",
                 escape_identifier(owner)
             ),
-            (None, _) => format!("{who}: it belongs to no role, and only a superuser may"),
+            (None, _) => format!("{who}: it belongs to no role, and only a superuser can"),
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
             ),
             (
                 rights(170_002, Some(("dba", true)), client),
-                "it is a superuser's (dba), and only a superuser may",
+                "it is a superuser's (dba), and only a superuser can",
             ),
             (rights(170_002, None, "autovacuum worker"), "before PostgreSQL 18 only a superuser"),
             (rights(180_000, None, "autovacuum worker"), "GRANT pg_signal_autovacuum_worker TO \"ops\""),

@@ -99,7 +99,7 @@ async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -
         }
         // A signal is not taken back when its statement is cancelled after it.
         None | Some("57014") => {
-            Asking::Over(Outcome::Uncertain, format!("{error}: whether it was asked is not known"))
+            Asking::Over(Outcome::Uncertain, format!("{error}: not known whether it was requested"))
         }
         Some(_) => Asking::Over(Outcome::Refused, error.to_string()),
     }

@@ -82,7 +82,7 @@ pub(in crate::action) fn short(signal: Signal, target: &SessionTarget) -> String
         condition(format!("it holds {} on its {}", mode.as_str(), tag.locktype().as_str()));
     }
     if target.blocks {
-        condition("it blocks somebody".to_owned());
+        condition("it blocks a session".to_owned());
     }
     line
 }

@@ -42,8 +42,8 @@ impl Pending<'_> {
         let start = Some(self.session.backend_start);
         let Some(row) = rows.iter().find(|row| row.pid == pid && row.backend_start == start) else {
             return Some(match self.signal {
-                Signal::Terminate => "its session is gone",
-                Signal::Cancel => "its query was cancelled, and the session is gone",
+                Signal::Terminate => "its session ended",
+                Signal::Cancel => "its query was canceled, and its session ended",
             });
         };
         let is_other = match self.session.query_start {
@@ -76,13 +76,13 @@ pub(in crate::action) async fn all<R: Record>(
                 Ok(Some(done)) => (Outcome::Done, done.to_owned()),
                 Ok(None) if is_late => {
                     let waited = duration(wait.as_secs_f64());
-                    (Outcome::StillThere, format!("it has not happened after {waited}"))
+                    (Outcome::StillThere, format!("not confirmed after {waited}"))
                 }
                 Ok(None) => {
                     remain.push(one);
                     continue;
                 }
-                Err(why) => (Outcome::Uncertain, format!("the server took the order; then {why}")),
+                Err(why) => (Outcome::Uncertain, format!("the server accepted the request; then {why}")),
             };
             let result = recorder.told(Some(client), one.target, &one.short, told).await;
             if let Some(place) = results.get_mut(one.place) {

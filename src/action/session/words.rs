@@ -5,7 +5,7 @@ use crate::model::Timestamp;
 use crate::model::plan::{Seen, SessionTarget, Signal};
 use crate::text::one_line;
 
-pub(in crate::action) const OWN: &str = "that is a session of locktop's own";
+pub(in crate::action) const OWN: &str = "that is locktop's own session";
 
 /// Says times as the screens do.
 pub(super) struct Words {
@@ -17,7 +17,7 @@ impl Words {
     pub(super) fn changed(&self, seen: &SessionTarget, now: &SignalAnswer) -> String {
         let began = |was: Option<Timestamp>, is: Option<Timestamp>| self.began(was, is);
         match now.word.as_str() {
-            "gone" => format!("there is no session of pid {} any more", seen.pid),
+            "gone" => format!("no session has pid {} any more", seen.pid),
             "session" => {
                 let began = began(Some(seen.backend_start), now.backend_start);
                 format!("pid {} is another session: {began}", seen.pid)
@@ -26,29 +26,29 @@ impl Words {
             "transaction" => match (was(seen.xact_start), now.xact_start) {
                 (Some(_), None) => "its transaction has ended".to_owned(),
                 (None, Some(at)) => format!("it has a transaction now: began {}", self.time(at, TIME)),
-                (was, is) => format!("its transaction is another one: {}", began(was, is)),
+                (was, is) => format!("its transaction has changed: {}", began(was, is)),
             },
             "query" if is_idle(seen) => {
                 format!(
-                    "it has run something since: its last query {}",
+                    "it has run another statement since: its last query {}",
                     began(was(seen.query_start), now.query_start)
                 )
             }
             "state" => {
                 format!(
-                    "it has run something since: its state {}",
+                    "it has run another statement since: its state {}",
                     began(was(seen.state_change), now.state_change)
                 )
             }
             "moved" => {
-                "it has run something while its locks were read, and may have given its key up".to_owned()
+                "it ran a statement while its locks were read, and may have released its key".to_owned()
             }
             "query" => {
-                format!("its query is another one: {}", began(was(seen.query_start), now.query_start))
+                format!("its query has changed: {}", began(was(seen.query_start), now.query_start))
             }
             "not_active" => {
                 let state = now.state.as_deref().unwrap_or("in no state");
-                format!("no query runs in it: it is {state}, which a cancellation does not change")
+                format!("it runs no query: it is {state}, and a cancel has no effect")
             }
             "released" => match seen.holds {
                 Some((tag, mode)) => {
@@ -56,7 +56,7 @@ impl Words {
                 }
                 None => "it no longer holds its lock".to_owned(),
             },
-            "blocks_nobody" => "it no longer blocks anybody".to_owned(),
+            "blocks_nobody" => "it no longer blocks any session".to_owned(),
             other => format!("it has changed ({other})"),
         }
     }
@@ -65,11 +65,11 @@ impl Words {
     fn client(seen: &SessionTarget, now: &SignalAnswer) -> String {
         let name = |name: Option<&str>| match name {
             Some(name) if !name.is_empty() => one_line(name).into_owned(),
-            _ => "one without a name".to_owned(),
+            _ => "a client without a name".to_owned(),
         };
         let (was, is) = (name(seen.client.application.as_deref()), name(now.application.as_deref()));
         if was == is {
-            return "it now serves another client: its role or its address is another one".to_owned();
+            return "it now serves another client: its role or its address has changed".to_owned();
         }
         format!("it now serves another client: {is}, not {was}")
     }
@@ -104,7 +104,7 @@ fn was(seen: Seen<Option<Timestamp>>) -> Option<Timestamp> {
 
 /// The server's function answered false.
 pub(super) fn unsent(signal: Signal) -> String {
-    format!("{} answers false: the process has just ended, or is none that takes it", signal.function())
+    format!("{} returned false: the process has just ended, or does not accept it", signal.function())
 }
 
 #[cfg(test)]
@@ -153,14 +153,14 @@ mod tests {
             ..unseen()
         };
         for (now, expected) in [
-            (Some("2026-01-01T14:02:31Z"), "its transaction is another one: began 15:02:31, not 14:59:40"),
+            (Some("2026-01-01T14:02:31Z"), "its transaction has changed: began 15:02:31, not 14:59:40"),
             (
                 Some("2026-01-02T13:59:40Z"),
-                "its transaction is another one: began 2026-01-02 14:59:40, not 2026-01-01 14:59:40",
+                "its transaction has changed: began 2026-01-02 14:59:40, not 2026-01-01 14:59:40",
             ),
             (
                 Some("2026-01-01T13:59:40.000001Z"),
-                "its transaction is another one: began 2026-01-01 14:59:40.000001, not 2026-01-01 14:59:40.000000",
+                "its transaction has changed: began 2026-01-01 14:59:40.000001, not 2026-01-01 14:59:40.000000",
             ),
             (None, "its transaction has ended"),
         ] {
@@ -190,24 +190,24 @@ mod tests {
                 &idle,
                 "query",
                 "web-1",
-                "it has run something since: its last query began 10:00:00, not 09:00:00",
+                "it has run another statement since: its last query began 10:00:00, not 09:00:00",
             ),
-            (&idle, "state", "web-1", "it has run something since: its state began 10:00:00, not 09:00:00"),
-            (&idle, "client", "a\u{1b}[2J", "it now serves another client: a"),
-            (&idle, "client", "", "it now serves another client: one without a name, not web-1"),
             (
                 &idle,
-                "client",
+                "state",
                 "web-1",
-                "it now serves another client: its role or its address is another one",
+                "it has run another statement since: its state began 10:00:00, not 09:00:00",
             ),
-            (&idle, "moved", "web-1", "it has run something while its locks were read"),
+            (&idle, "client", "a\u{1b}[2J", "it now serves another client: a"),
+            (&idle, "client", "", "it now serves another client: a client without a name, not web-1"),
+            (&idle, "client", "web-1", "it now serves another client: its role or its address has changed"),
+            (&idle, "moved", "web-1", "it ran a statement while its locks were read"),
         ] {
             let said = words.changed(target, &now(word, application));
             assert!(said.starts_with(expected) && !said.contains('\u{1b}'), "{said}");
         }
         let query = SessionTarget { query_start: Seen::Same(Some(nine)), ..seen() };
         let said = words.changed(&query, &now("query", "web-1"));
-        assert_eq!(said, "its query is another one: began 10:00:00, not 09:00:00");
+        assert_eq!(said, "its query has changed: began 10:00:00, not 09:00:00");
     }
 }

@@ -179,12 +179,12 @@ fn why(context: &Context<'_>, row: &WorkerRow) -> String {
     let since = context.age(row.since).map(text::duration).unwrap_or_default();
     match (row.state, row.proof) {
         (WorkerState::Gone, Proof::Lock) => {
-            format!(": nobody has held its lock for {since}; its session is gone, its process may not be")
+            format!(": nobody has held its lock for {since}; its session ended, its process may not be")
         }
         (WorkerState::Gone, Proof::Presence) => {
             format!(": last heard of {since} ago, and no session of it is connected")
         }
-        (WorkerState::Gone, _) => ": its session is gone, and it is still listed".to_owned(),
+        (WorkerState::Gone, _) => ": its session ended, and it is still listed".to_owned(),
         (WorkerState::Silent, _) => {
             format!(": last heard of {since} ago, longer than its system allows; it may still be at work")
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   STATE  SOURCE     LEASE         OWNER          LEFT   HELD  NOTE
-//!   held   Liquibase  changelog 1   pod-7 (10.…)      -   3h2m  never given back by itself: liquibase release-locks
+//!   held   Liquibase  changelog 1   pod-7 (10.…)      -   3h2m  never released automatically: liquibase release-locks
 //! ```
 
 use super::column::Columns;
@@ -146,7 +146,7 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         (TermState::Held, None) if lease.key.is_some() => ": its lock is held",
         (TermState::Held, None) => ": it has no end of its own",
         (TermState::Over, _) => ": whoever comes next may take it",
-        (TermState::Unknown, _) => ": its row does not say whether somebody has it",
+        (TermState::Unknown, _) => ": its row does not show whether it is held",
         _ => "",
     };
     let ends = row.left.map(|left| match left {

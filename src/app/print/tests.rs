@@ -69,7 +69,7 @@ fn tasks_are_listed_where_there_are_any() {
 #[test]
 fn a_table_that_may_not_be_read_is_one_line() {
     let error =
-        "permission denied for table scheduled_tasks; GRANT SELECT ON locktop.scheduled_tasks would help";
+        "permission denied for table scheduled_tasks; GRANT SELECT ON locktop.scheduled_tasks is needed";
     let mut snapshot = crate::sample::systems::queue(0.0).snapshot();
     let set = snapshot.task_sets[0].clone();
     let tasks = crate::model::snapshot::Section::default().stale(error.into());

@@ -51,9 +51,9 @@ fn what_is_put_off_is_a_task_or_an_item_that_waits() {
         assert_eq!(verbs, is_done.then_some((Verb::PutOff, 1)), "{keys}: {}", notice(&app));
     }
     for (builder, keys, why) in [
-        (sample::jobs(0.0), "4jD", "runs: when it is due next is set when it ends"),
-        (sample::systems::queue(0.0), "6D", "its worker is gone: R puts it back first"),
-        (sample::incident(0.0), "2D", "D puts a task or a queue item off; this is a session"),
+        (sample::jobs(0.0), "4jD", "is running: its next due time is set when it ends"),
+        (sample::systems::queue(0.0), "6D", "its worker's session has ended: R returns it first"),
+        (sample::incident(0.0), "2D", "D postpones a task or a queue item; this is a session"),
     ] {
         let mut app = app(builder);
         assert_eq!(command(&slowly(&mut app, keys)), None, "{keys}");
@@ -187,9 +187,9 @@ fn another_choice_and_another_size_have_to_be_seen_first() {
 #[test]
 fn a_question_closes_when_its_target_is_gone() {
     for (change, word) in [
-        (0, "4312 app@web-3: is gone: nothing was done"),
+        (0, "4312 app@web-3: has ended: nothing was done"),
         (1, "4312 app@web-3: its transaction has ended: nothing was done"),
-        (2, "4312 app@web-3: no longer blocks anyone: nothing was done"),
+        (2, "4312 app@web-3: no longer blocks any session: nothing was done"),
     ] {
         for paused in [false, true] {
             let mut app = app(sample::incident(0.0));

@@ -79,7 +79,7 @@ fn who_blocks_nobody_is_said_to() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2jjI");
     let said = app.notice.as_ref().unwrap().text.clone();
-    assert!(said.contains("ignores a known blocker") || said.contains("blocks nobody"), "{said}");
+    assert!(said.contains("ignores a known blocker") || said.contains("blocks no session"), "{said}");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_same_key_takes_it_back() {
     arrive(&mut app, incident(&entry));
     app.settings.config_file = Some("/x/config.toml".into());
     slowly(&mut app, "I");
-    assert!(app.dialog.as_ref().unwrap().title().starts_with("Ignore no more 4312"));
+    assert!(app.dialog.as_ref().unwrap().title().starts_with("Stop ignoring 4312"));
     assert!(app.dialog.as_ref().unwrap().choices().is_empty(), "the file stays as it is");
     assert_eq!(expected(&slowly(&mut app, "y")), Some((vec![other], vec![])));
 }
@@ -159,5 +159,5 @@ fn whoever_cannot_be_told_apart_is_not_ignored() {
     let mut app = app(builder);
     slowly(&mut app, "I");
     assert!(app.dialog.is_none());
-    assert!(app.notice.as_ref().unwrap().text.contains("nothing is known of it that tells it apart"));
+    assert!(app.notice.as_ref().unwrap().text.contains("nothing known distinguishes it from other sessions"));
 }

@@ -151,8 +151,8 @@ fn what_is_typed_wrong_is_told_and_leads_nowhere() {
     answer(&mut app, Some(look(40)));
     drive(&mut app, "t<enter>");
     assert!(app.past.is_none(), "nothing is now");
-    app.update(Message::Past(Err("the past begins here".to_owned())));
-    assert_eq!(app.notice.as_ref().unwrap().text, "the past begins here");
+    app.update(Message::Past(Err("the history begins here".to_owned())));
+    assert_eq!(app.notice.as_ref().unwrap().text, "the history begins here");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn an_event_leads_to_its_moment_and_there_to_its_row() {
     assert_eq!((time(&app), app.screen), (100, Screen::Events), "back to now, and to the events");
     // What is older than all that is kept is opened as it is known now.
     drive(&mut app, "<enter>");
-    app.update(Message::Past(Err("the past begins here".to_owned())));
+    app.update(Message::Past(Err("the history begins here".to_owned())));
     assert_eq!((time(&app), app.screen), (100, Screen::Chains));
 }
 
@@ -316,8 +316,8 @@ fn what_is_kept_is_written_where_one_says() {
     assert_eq!(drive(&mut app, "o<enter>"), [Effect::Save("app-db-1-20261120T140411Z.ltr".into())]);
     assert_eq!(drive(&mut app, "o<ctrl-u>/tmp/x.ltr<enter>"), [Effect::Save("/tmp/x.ltr".into())]);
     assert_eq!(drive(&mut app, "o<esc>"), []);
-    app.update(Message::Saved("900 looks are in /tmp/x.ltr".to_owned()));
-    assert_eq!(app.notice.take().unwrap().text, "900 looks are in /tmp/x.ltr");
+    app.update(Message::Saved("900 snapshots are in /tmp/x.ltr".to_owned()));
+    assert_eq!(app.notice.take().unwrap().text, "900 snapshots are in /tmp/x.ltr");
     app.settings.history = false;
     assert_eq!(drive(&mut app, "o"), []);
     assert!(app.notice.as_ref().unwrap().text.contains("[history]"));

@@ -23,7 +23,7 @@ type Change = Box<dyn Fn(&mut Backend)>;
 #[test]
 fn a_question_closes_when_somebody_else_is_behind_the_backend() {
     let now = Some(sample::at(-0.5));
-    let ran = "has run another statement since: it may serve another client: nothing was done";
+    let ran = "has run another statement since then: it may serve another client: nothing was done";
     let other = "now serves another client: nothing was done";
     let changes: [(&str, Change); 7] = [
         (ran, Box::new(move |backend| backend.query_start = now)),

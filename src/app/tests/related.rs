@@ -94,7 +94,7 @@ fn what_is_gone_meanwhile_is_not_gone_to() {
     arrive(&mut app, sample::Builder { now: 5.0, ..Builder::default() }.view());
     drive(&mut app, "<enter>");
     assert_eq!(app.screen, Screen::Backends);
-    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.ends_with("is gone")));
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.ends_with("no longer exists")));
     assert!(!matches!(app.pane(Pane::Backends).selected, Some(RowId::Backend(id)) if id.pid == 4312));
 }
 

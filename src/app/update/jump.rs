@@ -44,8 +44,8 @@ impl App {
         false
     }
 
-    /// Goes to the row of the selected event. One that stands for several, that is about nothing that has a row, or about what is
-    /// not there any more, is opened itself.
+    /// Goes to the row of the selected event. One that stands for several, that is about nothing that has a row, or about what no
+    /// longer exists, is opened itself.
     pub(super) fn open_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let subject = event.filter(|_| count == 1).and_then(|event| event.subject.clone());
@@ -106,7 +106,7 @@ impl App {
             return update;
         }
         self.pages = pages;
-        self.say(format!("{} is gone", link.label))
+        self.say(format!("{} no longer exists", link.label))
     }
 
     /// Selects the place in the focused table, if it is there.

@@ -73,7 +73,7 @@ impl App {
 
     fn leave(&mut self, step: Step, going: Going) -> Update {
         let Some(view) = self.view.as_ref().filter(|view| view.snapshot.is_some()) else {
-            return self.say("there is no look yet");
+            return self.say("no snapshot yet");
         };
         let from = view.id;
         let tells = matches!(step, Step::TroubleBefore | Step::NextTrouble);

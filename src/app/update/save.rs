@@ -20,7 +20,7 @@ impl App {
         if !self.settings.history {
             return self.say("no looks are kept: see [history] in the config");
         }
-        let Some(context) = self.context() else { return self.say("there is no look yet") };
+        let Some(context) = self.context() else { return self.say("no snapshot yet") };
         let time = context.snapshot.taken_at.format("%Y%m%dT%H%M%SZ");
         let safe = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
         let target: String = self.settings.target.chars().map(safe).take(NAME).collect();

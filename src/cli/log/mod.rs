@@ -17,18 +17,18 @@ use tracing::level_filters::LevelFilter;
 
 pub(super) use file::Log;
 
-const HELP: &str = "Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and \
-nothing in quotes is in it. LOCKTOP_LOG=error, warn, info or debug says how much [default: info]";
+const HELP: &str = "Append a debug log to this file: connections, polls that fail or are slow, actions. Passwords and quoted \
+literals are removed. LOCKTOP_LOG=error, warn, info or debug sets the level [default: info]";
 
 /// The option.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogArgs {
-    /// Add to this file what locktop itself does: connections, polls that fail or are slow, actions. No password and nothing in quotes is in it.
+    /// Append a debug log to this file: connections, polls that fail or are slow, actions. Passwords and quoted literals are removed.
     #[arg(long = "log", id = "own_log", value_name = "FILE", help = HELP, help_heading = "Options")]
     pub file: Option<PathBuf>,
 }
 
-/// How much is written, as the variable has it.
+/// The level of the log, as in the variable.
 fn level(text: Option<&str>) -> Result<LevelFilter, String> {
     match text.unwrap_or_default() {
         "" | "info" => Ok(LevelFilter::INFO),
@@ -42,16 +42,16 @@ fn level(text: Option<&str>) -> Result<LevelFilter, String> {
     }
 }
 
-/// Begins the log. What was written is on its way to the disk when the value is dropped.
+/// Begins the log. Dropping the value flushes it.
 ///
 /// # Errors
-/// In one line: the level is none, or the file cannot be written.
+/// In one line: the level is unknown, or the file cannot be written.
 pub(super) fn start(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Log, String> {
     let level = level(env("LOCKTOP_LOG").as_deref())?;
     let file = open(path, How::Append).map_err(|error| format!("--log {error}"))?;
     let (log, lines) = Log::start(file).map_err(|error| format!("--log {}: {error}", path.display()))?;
     let subscriber = line::Lines::new(level, lines);
-    tracing::subscriber::set_global_default(subscriber).map_err(|_| "there is a log already".to_owned())?;
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| "a log exists already".to_owned())?;
     tracing::info!("locktop {} begins, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
     Ok(log)
 }

@@ -43,7 +43,11 @@ async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8,
     print(&found, &adapters, arguments.format)?;
     if arguments.format == SnapshotFormat::Table {
         if found.is_empty() {
-            writeln!(io::stdout(), "{}: no mistakes that show without it.", arguments.file.display())?;
+            writeln!(
+                io::stdout(),
+                "{}: no mistakes that can be found without it.",
+                arguments.file.display()
+            )?;
         }
         print_places(&found, &arguments.file)?;
     }

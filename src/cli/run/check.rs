@@ -20,7 +20,7 @@ enum Trouble {
 
 pub(super) async fn run(settings: Settings, arguments: &CheckArgs) -> Result<u8, Failure> {
     if arguments.looks == 1 && arguments.names("blocked_seconds") {
-        let why = "blocked_seconds is measured between looks: use --looks 2 or more".to_owned();
+        let why = "blocked_seconds is measured between polls: use --looks 2 or more".to_owned();
         return print(&Report::of_failure(Status::Unknown, why), arguments);
     }
     let report = match tokio::time::timeout(arguments.timeout, Box::pin(take(&settings, arguments))).await {

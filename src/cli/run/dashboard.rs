@@ -31,7 +31,7 @@ use locktop_lab::OpenQuestion;
 use pg_connect::conninfo::ConnInfo;
 
 /// Where a task panicked; the panic has written its own message.
-const ENDED: &str = "a part of the program ended unexpectedly; its message stands above";
+const ENDED: &str = "a part of the program ended unexpectedly; see its message above";
 
 pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     needs_terminal(ONE_LOOK)?;
@@ -45,7 +45,7 @@ pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
 }
 
 /// What there is for whoever has no terminal.
-pub(super) const ONE_LOOK: &str = "\"locktop snapshot\" prints one look and ends";
+pub(super) const ONE_LOOK: &str = "\"locktop snapshot\" prints one snapshot and exits";
 
 /// Refuses without a terminal, before anything is started, and names what there is in its place.
 pub(super) fn needs_terminal(instead: &str) -> Result<(), Failure> {
@@ -142,7 +142,7 @@ fn history(settings: &Settings, live: &mut Live) -> Result<Option<History>, Fail
         return Ok(None);
     }
     let (look_sender, history) = history::start(limits, TargetId::default(), settings.thresholds.clone())
-        .map_err(|error| Failure::Other(format!("no thread to keep looks: {error}")))?;
+        .map_err(|error| Failure::Other(format!("no thread to keep snapshots: {error}")))?;
     live.keep_looks(look_sender);
     Ok(Some(history))
 }
@@ -261,7 +261,7 @@ pub(super) async fn connect_with(
     names: watch::Receiver<Learned>,
     redaction: Option<Redaction>,
 ) -> Result<(Live, ConnInfo), Failure> {
-    // What knows names knows nothing where they are not to be seen.
+    // Names are not known if they are not visible.
     let shows_names = !redaction.is_some_and(Redaction::hides_names);
     let mut limits = look::limits(settings);
     if redaction.is_some() {

@@ -17,7 +17,7 @@ pub(super) fn expecting(app: &App, control: &mut PollControl) -> Expecting {
     let file = app.settings.config_file.clone();
     let (said, written) = mpsc::unbounded_channel();
     let say = Box::new(move |entries: Arc<[ExpectedBlocker]>, added: Vec<ExpectedBlocker>| {
-        tracing::info!("entries of [[expected]] from now on: {}", entries.len());
+        tracing::info!("[[expected]] entries are now: {}", entries.len());
         expected.send_replace(entries);
         if let Some(file) = file.clone().filter(|_| !added.is_empty()) {
             keep(file, added, said.clone());
@@ -36,7 +36,7 @@ fn keep(file: PathBuf, added: Vec<ExpectedBlocker>, said: mpsc::UnboundedSender<
             Err(error) => {
                 let entries: Vec<String> = added.iter().map(ExpectedBlocker::toml).collect();
                 let entries = entries.concat().trim_end().replace('\n', "; ");
-                format!("{place}: {error}; it is expected in this run alone. The entry: {entries}")
+                format!("{place}: {error}; it is expected in this run only. The entry: {entries}")
             }
         };
         tracing::info!("{text}");

@@ -90,7 +90,7 @@ pub(super) async fn tell_unfinished(info: ConnInfo, event_sender: EventSender) {
 fn of_lost(lost: &Unfinished) -> Told {
     let at = lost.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let verb = lost.verb.replace('_', " ");
-    warning(&format!("{verb} {} outcome unknown: asked at {at} by a locktop that is gone", lost.name))
+    warning(&format!("{verb} {} outcome unknown: asked at {at} by a locktop that has exited", lost.name))
 }
 
 fn warning(text: &str) -> Told {
@@ -115,8 +115,7 @@ mod tests {
             name: "item 7\u{1b}[2J".to_owned(),
         };
         let told = of_lost(&lost);
-        let text =
-            "set aside item 7␛[2J outcome unknown: asked at 2026-11-21T03:00:00Z by a locktop that is gone";
+        let text = "set aside item 7␛[2J outcome unknown: asked at 2026-11-21T03:00:00Z by a locktop that has exited";
         assert_eq!((told.text.as_str(), told.severity), (text, Severity::Warning));
     }
 }

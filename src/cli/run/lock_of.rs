@@ -50,7 +50,7 @@ fn read(arguments: &LockOfArgs) -> Result<Vec<Piece>, Failure> {
         )));
     }
     let found = statements(&given);
-    if found.is_empty() { Err(Failure::Usage("there is no statement in it".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err(Failure::Usage("it contains no statement".to_owned())) } else { Ok(found) }
 }
 
 fn print(report: &Report, arguments: &LockOfArgs) -> Result<u8, Failure> {

@@ -34,7 +34,7 @@ pub(super) fn parsers() -> Checks<'static> {
         meanings: None,
         key: &|text| {
             Key::parse(text).map(drop).map_err(|_| {
-                "one character (K), a name (esc, enter, space, pgup, f1), or either behind ctrl- or alt-"
+                "one character (K), a name (esc, enter, space, pgup, f1), or either after ctrl- or alt-"
                     .to_owned()
             })
         },
@@ -68,7 +68,7 @@ pub(super) fn taken_keys(config: &Config, keymap: &KeyMap) -> Vec<String> {
     taken
         .map(|(before, key, now)| {
             let keys: Vec<String> = keymap.keys(before.action).iter().map(ToString::to_string).collect();
-            let left = if keys.is_empty() { "no key any more".to_owned() } else { keys.join(" ") };
+            let left = if keys.is_empty() { "no key".to_owned() } else { keys.join(" ") };
             let now =
                 BINDINGS.iter().find(|binding| binding.action == now).map_or("", |binding| binding.name);
             format!("note: {key} is {now} now; {} has {left}", before.name)

@@ -41,10 +41,10 @@ use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
 
-/// Why a command failed: one line for people, and the exit status.
+/// Why a command failed: one line of text, and the exit status.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// Flags, config or environment cannot be followed.
+    /// Flags, config or environment are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// Standard output, or the terminal, cannot be used.
@@ -53,7 +53,7 @@ pub(super) enum Failure {
     /// Options that do not go together.
     #[error("{0}")]
     Usage(String),
-    /// Anything else, said in one line.
+    /// Anything else, in one line.
     #[error("{0}")]
     Other(String),
 }
@@ -99,7 +99,7 @@ pub fn run(cli: &Cli) -> ExitCode {
     }
 }
 
-/// Prints what the command line was answered with, be it help or what is wrong with it, and says how that went.
+/// Prints the answer to the command line (help, or an error), and returns the exit status.
 pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     let status = u8::try_from(answer.exit_code()).unwrap_or(1);
     if is_check(line) {
@@ -110,7 +110,7 @@ pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     if let Some(word) = line.get(1).and_then(|word| word.to_str()).filter(|_| status != 0)
         && let Some(command) = meant(word).filter(|command| command != word)
     {
-        say(&format!("there is no command \"{word}\": did you mean {command}?"));
+        say(&format!("unknown command \"{word}\": did you mean {command}?"));
     }
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe && status == 0 => {
@@ -121,7 +121,7 @@ pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     }
 }
 
-/// For a monitoring system 2 is an alarm: what it asked wrongly, and help, are UNKNOWN.
+/// For a monitoring system 2 is an alarm: wrong usage and help are UNKNOWN.
 fn unknown(answer: &clap::Error) -> ExitCode {
     let text = answer.render().to_string();
     let text = if answer.use_stderr() {
@@ -133,7 +133,7 @@ fn unknown(answer: &clap::Error) -> ExitCode {
     ExitCode::from(Status::Unknown.code())
 }
 
-/// Runs a command, with its log where one is wanted. What fails is in it.
+/// Runs a command, with its log if one was given. Failures are logged.
 fn command(cli: &Cli) -> Result<u8, Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let log = match cli.log_file().map_err(Failure::Usage)? {
@@ -189,7 +189,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     }
 }
 
-/// A command that prints something and is done.
+/// A command that prints something and exits.
 fn printed(print: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<u8, Failure> {
     let mut out = io::stdout().lock();
     print(&mut out)?;
@@ -241,7 +241,7 @@ fn with_server(cli: &Cli, context: &Context<'_>) -> Result<u8, Failure> {
     }
     if cli.shows_password(&settings.config) {
         say(
-            "a password on the command line can be read by everybody on this machine: leave it out and it is asked for, or use a password file",
+            "every user of this machine can read a password on the command line: omit it to be asked for it, or use a password file",
         );
     }
     runtime()?.block_on(async {
@@ -260,18 +260,18 @@ fn with_server(cli: &Cli, context: &Context<'_>) -> Result<u8, Failure> {
     })
 }
 
-/// A connection for a command that needs one and is done; and how it was made, the password included. The session is one's own.
+/// A connection for a command that needs only one, and how it was made, with the password. The session is not shared.
 async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
     let (connection, info) = open_any(settings).await?;
     // Before anything is set: in another's session it would stay.
     let own = Box::pin(is_own(&connection.client, &info)).await;
     own.map_err(|error| Failure::Other(error.to_string()))?;
-    // Before anything is asked: names in our statements are the server's own.
+    // Before anything is requested: names in our statements are the server's own.
     pin(&connection.client).await.map_err(|error| Failure::Other(message(&error)))?;
     Ok((connection, info))
 }
 
-/// The same for messages that are whole transactions and bring all settings that they need: a pooler may lend a session for each.
+/// The same for messages that are whole transactions with all their settings: a pooler can lend a session for each.
 async fn open_any(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
     let failure = |error: ConnectError| Failure::Other(error.to_string());
     let info =
@@ -290,19 +290,19 @@ async fn open_any(settings: &Settings) -> Result<(Connection, ConnInfo), Failure
     Ok((connection, info))
 }
 
-/// One thread polls, so that a terminal nobody reads never holds the poll up; the screens have the main thread.
+/// One thread polls, so that a terminal that is not read never delays the poll; the screens have the main thread.
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 
-/// A word on standard error. Where that is gone there is nobody to tell, and no reason to panic.
+/// A line on standard error. If that is closed, nothing is printed, without a panic.
 fn say(text: &str) {
-    tracing::warn!("said: {text}");
+    tracing::warn!("{text}");
     let _ = writeln!(io::stderr(), "locktop: {}", harmless(text));
 }
 
-/// Each line as one that a terminal may have. Several mistakes of a config are a line each; what a server says is one
-/// line already.
+/// Each line made safe for a terminal. Several mistakes of a config are a line each; a message of a server is
+/// one line already.
 fn harmless(text: &str) -> String {
     text.lines().map(text::one_line).collect::<Vec<_>>().join("\n")
 }

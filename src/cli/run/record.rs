@@ -38,7 +38,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let place = place(&wanted.place, &target);
     let is_folder = matches!(place, Place::Folder(..));
     if !is_folder && (wanted.rotate.is_some() || !wanted.keep.is_empty()) {
-        return Err(Failure::Usage("--rotate and --keep are for a folder".to_owned()));
+        return Err(Failure::Usage("--rotate and --keep need a directory".to_owned()));
     }
     let usual = if is_folder { Redaction::Literals } else { Redaction::None };
     let redaction = wanted.redact.map(Redact::redaction).transpose()?.unwrap_or(usual);
@@ -95,14 +95,14 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
                 if file.exists() {
                     say(&format!("recorded; locktop replay {} shows it", file.display()));
                 } else {
-                    say("no look came: nothing was recorded");
+                    say("no snapshot was taken: nothing was recorded");
                 }
             }
             ended
         }
         // Whoever read our output has seen enough.
         Ok(Ok(Err(error))) => Err(Failure::Io(error)),
-        _ => Err(Failure::Other("what writes ended unexpectedly".to_owned())),
+        _ => Err(Failure::Other("the writer ended unexpectedly".to_owned())),
     }
 }
 
@@ -115,7 +115,7 @@ fn file_for_a_person(place: &Path) -> Option<&Path> {
 fn names_of_its_own(path: &Path) -> Result<(), Failure> {
     let has_looks = path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
     if has_looks {
-        let why = "with --redact names a recording is a file of its own: there is one already";
+        let why = "with --redact names a recording needs a new file: this one exists";
         return Err(Failure::Usage(why.to_owned()));
     }
     Ok(())

@@ -69,7 +69,7 @@ async fn published(
     arguments: &RecoverArgs,
 ) -> Result<(RecoveryPlan, Vec<PublishedTarget>), Failure> {
     if arguments.terminate {
-        let text = "published tables do not say whose session runs a task: nobody is ended there (leave --terminate out)";
+        let text = "published tables do not record which session runs a task, so none can be terminated: omit --terminate";
         return Err(Failure::Usage(text.to_owned()));
     }
     let mut settings = settings.clone();
@@ -93,7 +93,7 @@ async fn open_record(log: &AuditLog) -> Result<(), Failure> {
     log.ready().await.map_err(failure)?;
     for lost in log.unfinished().await.map_err(failure)? {
         let at = lost.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        say(&format!("{} {}, asked for at {at}: what came of it is not known", lost.verb, lost.name));
+        say(&format!("{} {}, asked for at {at}: the result is not known", lost.verb, lost.name));
     }
     Ok(())
 }
@@ -104,12 +104,12 @@ fn refuse(settings: &Settings, arguments: &RecoverArgs) -> Result<(), SettingsEr
         return Ok(());
     }
     if settings.read_only {
-        let text = "this target is read-only, and a recovery writes: --dry-run only shows what it would do";
+        let text = "this target is read-only, and a recovery writes: use --dry-run to see what it would do";
         return Err(SettingsError::Usage(text.to_owned()));
     }
     if !arguments.yes && !io::stdin().is_terminal() {
-        let text = "recover asks before it acts, and there is no terminal to ask on: --yes does without, --dry-run only shows \
-                    what it would do";
+        let text = "recover asks before it acts, and there is no terminal to ask on: use --yes, or \
+                    --dry-run to see what it would do";
         return Err(SettingsError::Usage(text.to_owned()));
     }
     Ok(())
@@ -209,12 +209,16 @@ fn question(plan: &RecoveryPlan) -> String {
         [] => format!("Recover {number} {executions}?"),
         [pid] => {
             let also = runs(pid).map(|names| format!(", which also runs {names}")).unwrap_or_default();
-            format!("End the backend {pid}{also}, and recover {number} {executions}?")
+            format!("Terminate session {pid}{also}, and recover {number} {executions}?")
         }
         _ => {
             let also = |pid| runs(pid).map(|names| format!(" (which also runs {names})")).unwrap_or_default();
             let all: Vec<String> = pids.iter().map(|pid| format!("{pid}{}", also(pid))).collect();
-            format!("End the {} backends {}, and recover {number} {executions}?", pids.len(), all.join(", "))
+            format!(
+                "Terminate {} sessions {}, and recover {number} {executions}?",
+                pids.len(),
+                all.join(", ")
+            )
         }
     }
 }

@@ -34,7 +34,7 @@ impl From<ReplayError> for Failure {
 
 pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, Failure> {
     if wanted.export.is_none() {
-        dashboard::needs_terminal("\"locktop replay FILE --export csv\" prints its looks")?;
+        dashboard::needs_terminal("\"locktop replay FILE --export csv\" prints its snapshots")?;
     }
     let mut recording = open(&wanted.place, wanted.export.is_some())?;
     if wanted.thresholds == Some(Whose::Config) {
@@ -46,7 +46,7 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     }
     if recording.moments().is_empty() && !wanted.follow {
         return Err(Failure::Other(format!(
-            "{}: has no looks; nothing was recorded",
+            "{}: no snapshots: nothing was recorded",
             wanted.place.display()
         )));
     }
@@ -168,7 +168,9 @@ pub(super) fn range(
 ) -> Result<std::ops::Range<usize>, Failure> {
     let at = |text: &str| match step(recording, text, zone)? {
         Step::Time(time) => Ok(time),
-        _ => Err(Failure::Usage(format!("\"{text}\" is no time: expected 14:02, 2026-11-04 14:02 or -10m"))),
+        _ => {
+            Err(Failure::Usage(format!("\"{text}\" is not a time: expected 14:02, 2026-11-04 14:02 or -10m")))
+        }
     };
     let moments = recording.moments();
     let first = match from.map(at).transpose()? {
@@ -211,7 +213,7 @@ fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: Zone) -> Result<
 
 fn tell_damaged(damaged: u64) {
     if damaged > 0 {
-        say(&format!("{damaged} looks are damaged and left out"));
+        say(&format!("{damaged} damaged snapshots skipped"));
     }
 }
 
@@ -220,7 +222,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     let zone = zone(wanted.zone);
     let places = range(&recording, (wanted.from.as_deref(), wanted.to.as_deref()), zone)?;
     if places.is_empty() {
-        return Err(Failure::Other("there is no look between these times".to_owned()));
+        return Err(Failure::Other("no snapshot between these times".to_owned()));
     }
     let redaction = wanted.redact.map(Redact::redaction).transpose()?;
     let mut about = recording.about().cloned().unwrap_or_default();
@@ -261,7 +263,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
         say(&losses);
     }
     if written == 0 {
-        return Err(Failure::Other(format!("nothing was written: all {wanted} looks are damaged")));
+        return Err(Failure::Other(format!("nothing was written: all {wanted} snapshots are damaged")));
     }
     tell_damaged(wanted.saturating_sub(written));
     Ok(0)

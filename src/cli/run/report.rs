@@ -22,17 +22,17 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
     let zone = zone(wanted.zone);
     let places = places(&mut recording, wanted, zone)?;
     if places.is_empty() {
-        return Err(Failure::Other("there is no look between these times".to_owned()));
+        return Err(Failure::Other("no snapshot between these times".to_owned()));
     }
     let redaction = wanted.redact.map(Redact::redaction).transpose()?;
     if redaction.is_some_and(Redaction::hides_names) {
-        let help = "cut FILE --redact names -o OTHER, and make the report of that";
-        return Err(Failure::Other(format!("names are taken out of looks, not of a report: locktop {help}")));
+        let help = "cut FILE --redact names -o OTHER, then report OTHER";
+        return Err(Failure::Other(format!("a report cannot be redacted by name: first locktop {help}")));
     }
     let mut report = report::of(&mut recording, places.clone(), redaction, chains).map_err(failure)?;
     if !wanted.log.is_empty() {
         if report.redaction == "names" {
-            let why = "names were taken out of this recording, and the log would have them";
+            let why = "names were removed from this recording, but the log contains them";
             return Err(Failure::Usage(format!("--log: {why}")));
         }
         report::add_log(&mut report, &mut recording, places, &wanted.log, redaction)
@@ -66,7 +66,7 @@ fn places(
 ) -> Result<std::ops::Range<usize>, Failure> {
     if let Some(number) = wanted.episode {
         let found = report::of_episode(recording, number).map_err(failure)?;
-        return found.ok_or_else(|| Failure::Other(format!("there is no episode {number}")));
+        return found.ok_or_else(|| Failure::Other(format!("no episode {number}")));
     }
     if let Some(last) = wanted.last {
         let moments = recording.moments();

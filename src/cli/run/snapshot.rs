@@ -13,7 +13,7 @@ use crate::pg::poll::OpenError;
 use crate::{text, wire};
 use pg_connect::conninfo::ConnInfo;
 
-/// Between two attempts while the server has no connection left or is starting up.
+/// Between two attempts while the server has no free connection or is starting up.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<u8, Failure> {
@@ -24,7 +24,7 @@ pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
     if let Some(interval) = arguments.watch {
         if format != SnapshotFormat::Json {
-            return Err(Failure::Usage("--watch writes a line for each look: add --format json".to_owned()));
+            return Err(Failure::Usage("--watch prints one line per snapshot: add --format json".to_owned()));
         }
         return Box::pin(watch::run(&settings, arguments, interval, info)).await;
     }
@@ -34,7 +34,7 @@ pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<
         SnapshotFormat::Table => Ok(table(&settings, &view, columns(width))),
     };
     let written = written.map_err(|error| Failure::Other(error.to_string()))?;
-    let written = written.ok_or_else(|| Failure::Other("the server gave no snapshot".to_owned()))?;
+    let written = written.ok_or_else(|| Failure::Other("no snapshot could be taken".to_owned()))?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", written.trim_end())?;
     out.flush()?;

@@ -59,7 +59,7 @@ fn action(
     };
     let sql = needed("sql", "\"UPDATE {TABLE} …\"");
     let writes = needed("writes", "[\"TABLE\"]");
-    let then = needed("then", "\"what its system does then\"");
+    let then = needed("then", "\"result of the action\"");
     let proof = if kind == ActionKind::Recover { needed("proof", "[\"heartbeat\"]") } else { None };
     let needs = needs(reader, table, known);
     let proofs = proof.map(|value| proofs(reader, value)).unwrap_or_default();

@@ -56,7 +56,7 @@ pub(in crate::config) fn choices(reader: &mut Reader<'_>, value: Value<'_, '_>) 
             name if value.get_ref().as_table().is_none() => {
                 let name = one_line(name).into_owned();
                 let message =
-                    format!("adapters.{name} is no table: expected enabled, off or [adapters.NAME]");
+                    format!("adapters.{name} is not a table: expected enabled, off or [adapters.NAME]");
                 reader.mistake(&value.span(), message);
             }
             name => {

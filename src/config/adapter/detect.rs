@@ -41,20 +41,20 @@ pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableR
     }
     let ends = rules.iter().filter(|rule| matches!(rule.name, TableName::Suffix(_))).count();
     if ends > 0 && ends < rules.len() {
-        reader.mistake(&value.span(), "tables are told all by name, or all by suffix");
+        reader.mistake(&value.span(), "either all tables have a name, or all have a suffix");
     }
     let needed = |is: fn(&TableName) -> bool| rules.iter().any(|rule| !rule.optional && is(&rule.name));
     if rules.iter().any(|rule| matches!(rule.name, TableName::Begins(_)))
         && !(needed(|name| matches!(name, TableName::Begins(_)))
             && needed(|name| matches!(name, TableName::Exact(_))))
     {
-        let message = "where tables are told by how they begin, one of them is not optional, and neither is one that is told by its name";
+        let message = "if tables have begins, one of them must not be optional, and a table with a name must not be optional either";
         reader.mistake(&value.span(), message);
     }
     let needed: usize = rules.iter().filter(|rule| !rule.optional).map(|rule| rule.columns.len()).sum();
     if needed < FEWEST {
         let message = format!(
-            "tables that are not optional have {needed} columns: name at least {FEWEST}, of those that tables of others with that name lack"
+            "tables that are not optional have {needed} columns: name at least {FEWEST} that other tables of that name do not have"
         );
         reader.mistake(&value.span(), message);
     }
@@ -76,12 +76,12 @@ fn name(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Option<T
     let said: Vec<_> = ways.into_iter().filter_map(|key| Some((key, get(table, key)?))).collect();
     let [(key, value)] = said[..] else {
         let span = said.first().map_or(0..0, |(_, value)| value.span());
-        reader.mistake(&span, format!("[{section}] has name, suffix or begins, one of them"));
+        reader.mistake(&span, format!("[{section}] has exactly one of name, suffix and begins"));
         return None;
     };
     let name = reader.string(key, value, "the name of a table, or how it ends or begins")?;
     if name.len() > LONGEST_NAME {
-        reader.expected(key, value, &format!("at most {LONGEST_NAME} bytes, as PostgreSQL has names"));
+        reader.expected(key, value, &format!("at most {LONGEST_NAME} bytes, the limit of PostgreSQL"));
     }
     Some(match key {
         "name" => TableName::Exact(name.into()),

@@ -63,7 +63,7 @@ pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     adapter.actions = actions::actions(reader, table, &words);
     if adapter.queries.is_empty() {
         let parts: Vec<String> = Part::ALL.iter().map(|part| queries::section(*part)).collect();
-        reader.mistake(&(0..0), format!("it reads nothing: expected one of {}", parts.join(", ")));
+        reader.mistake(&(0..0), format!("it has no part: expected one of {}", parts.join(", ")));
     }
     adapter
 }
@@ -72,7 +72,7 @@ fn format(reader: &mut Reader<'_>, table: &DeTable<'_>) {
     match get(table, "format") {
         None => reader.mistake(&(0..0), format!("it has no format: expected format = {FORMAT}")),
         Some(value) if integer(value.get_ref()) == Some(FORMAT) => {}
-        Some(value) => reader.expected("format", value, &format!("{FORMAT}, the only one that there is")),
+        Some(value) => reader.expected("format", value, &format!("{FORMAT}, the only one")),
     }
 }
 
@@ -140,7 +140,7 @@ fn presence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &mut Adapter)
     if adapter.presence == Presence::default() {
         reader.mistake(
             &value.span(),
-            "[presence] tells nothing: expected query = [\"LISTEN …\"], how the last statement of a worker's session begins, or application_name = [\"…\"]",
+            "[presence] is empty: expected query = [\"LISTEN …\"], the beginning of the last statement of a worker's session, or application_name = [\"…\"]",
         );
     }
     adapter.evidence.has_presence = word(reader, section, "absent", ["lost", "unknown"]);

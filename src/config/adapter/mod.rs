@@ -84,7 +84,7 @@ pub fn parse_adapter(text: &str, file: &Path) -> Result<Adapter, ConfigError> {
 /// Reads the file of an adapter.
 ///
 /// # Errors
-/// When it cannot be read, or there are mistakes in it.
+/// It cannot be read, or has mistakes.
 pub fn read_adapter(path: &Path) -> Result<Adapter, ConfigError> {
     let unreadable =
         |error| ConfigError::Unreadable { what: "the file of an adapter", path: path.to_owned(), error };
@@ -137,7 +137,7 @@ fn own(config: Option<&Path>) -> Result<Vec<Own>, ConfigError> {
         return Ok(Vec::new());
     };
     let unreadable =
-        |error| ConfigError::Unreadable { what: "the folder of adapters", path: folder.clone(), error };
+        |error| ConfigError::Unreadable { what: "the directory of adapters", path: folder.clone(), error };
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

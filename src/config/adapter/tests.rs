@@ -70,29 +70,29 @@ fn the_least_is_enough() {
 fn each_mistake_is_told_with_its_place_and_what_helps() {
     let bad = |old: &str, new: &str| parse(&LEAST.replacen(old, new, 1)).unwrap_err();
     for (old, new, expected) in [
-        (
-            "format = 1",
-            "format = 2",
-            "small.toml:2:10: format is the number 2: expected 1, the only one that there is",
-        ),
+        ("format = 1", "format = 2", "small.toml:2:10: format is the number 2: expected 1, the only one"),
         ("format = 1\n", "", "small.toml:1:1: it has no format: expected format = 1"),
         ("title = \"Small\"", "titel = \"Small\"", "unknown key \"titel\": did you mean \"title\"?"),
         ("\"small\"", "\"Sm all\"", "name is \"Sm all\": expected letters a to z, digits and _"),
         ("\"MIT\"", "\"M\\u001bIT\"", "expected one line of at most 500 characters"),
         ("\"int\"", "\"integer\"", "id is \"integer\": expected one of \"int\", \"text\""),
         ("name = \"small_jobs\"", "nam = \"small_jobs\"", "unknown key \"nam\" in [detect.tables.jobs]"),
-        ("name = \"small_jobs\"", "name = \"a\", suffix = \"b\"", "has name, suffix or begins, one of them"),
+        (
+            "name = \"small_jobs\"",
+            "name = \"a\", suffix = \"b\"",
+            "has exactly one of name, suffix and begins",
+        ),
         ("name = \"small_jobs\"", "begins = \"\"", "begins is \"\": expected the name of a table, or how it"),
         (
             "{ name = \"small_jobs\"",
             "{ optional = true, begins = \"j_\"",
-            "one of them is not optional, and neither is one that is told by its name",
+            "one of them must not be optional, and a table with a name must not be optional either",
         ),
         ("{ id = \"int\", state = \"enum\", due = \"time\" }", "{ id = \"int\" }", "name at least 3"),
         (
             "[detect]",
             "[detect]\ntables.others = { suffix = \"_x\", columns = { id = \"int\" } }",
-            "tables are told all by name, or all by suffix",
+            "either all tables have a name, or all have a suffix",
         ),
         ("[detect]", "[detect]\nwhere = 1", "unknown key \"where\" in [detect]: expected one of tables"),
         ("tables.jobs", "tables.\"jo bs\"", "the key of a table has letters"),
@@ -106,7 +106,7 @@ fn each_mistake_is_told_with_its_place_and_what_helps() {
         ("sql =", "needs = [\"jobs\"]\nsql =", "expected a list such as [\"TABLE.column\""),
         ("sql =", "needs = [\"job.id\"]\nsql =", "needs names the table \"job\": expected one of jobs"),
         ("sql =", "sq =", "[[jobs.running]] has no query"),
-        ("{jobs} j", "{job} j", "sql is no query of an adapter: {job} stands for nothing"),
+        ("{jobs} j", "{job} j", "sql is no query of an adapter: {job} is not a known placeholder"),
         ("{jobs} j", "public.secret j", "it names public.secret"),
         ("LIMIT {limit}", "; DROP TABLE x", "semicolon"),
         (
@@ -143,7 +143,7 @@ fn each_mistake_is_told_with_its_place_and_what_helps() {
         (
             "[[jobs.running]]\nsql",
             "[x]\nsql",
-            "it reads nothing: expected one of [[workers]], [[jobs.running]]",
+            "it has no part: expected one of [[workers]], [[jobs.running]]",
         ),
         ("[detect]", "[detect", "not valid TOML"),
     ] {
@@ -182,13 +182,13 @@ fn an_action_is_one_statement_that_names_the_row_and_its_run() {
     assert!(adapter.action(ActionKind::Unlock, 1).is_some());
     for (old, new, expected) in [
         ("{id}::bigint AND ", "", "it does not have {id}: which row it is"),
-        ("j.due = {started_at} AND ", "", "it has none of {started_at}, {attempt}: without that"),
+        ("j.due = {started_at} AND ", "", "it has none of {started_at}, {attempt}: the next run"),
         (
             "{worker}",
             "{owner}",
-            "{owner} stands for nothing: expected {id}, {worker}, {attempt}, {started_at}",
+            "{owner} is not a known placeholder: expected {id}, {worker}, {attempt}, {started_at}",
         ),
-        ("{worker}", "{limit}", "{limit} stands for nothing"),
+        ("{worker}", "{limit}", "{limit} is not a known placeholder"),
         (
             "UPDATE {jobs} j SET state = 'ready'",
             "DELETE FROM {jobs} j",
@@ -335,7 +335,7 @@ fn mistakes_of_the_config_name_its_line() {
         ("adapters = 1", "1:12: adapters is the number 1: expected a table, [adapters]"),
         ("[adapters]\nenabled = 1", "2:11: enabled is the number 1: expected true or false"),
         ("[adapters]\noff = \"river\"", "2:7: off is \"river\": expected a list of adapters"),
-        ("[adapters]\non = 1", "2:6: adapters.on is no table: expected enabled, off or [adapters.NAME]"),
+        ("[adapters]\non = 1", "2:6: adapters.on is not a table: expected enabled, off or [adapters.NAME]"),
         ("[adapters.river]\nschema = 1", "2:10: schema is the number 1: expected a text in quotes"),
     ] {
         let error = Config::parse(text, Path::new("c.toml"), &Checks::default()).unwrap_err().to_string();

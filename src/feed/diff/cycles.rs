@@ -62,8 +62,8 @@ impl Cycles {
         let (rise, victims) = change.deadlocks.counted_at(change.now())?;
         let deadlocks =
             if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
-        let who =
-            victims.map_or_else(|| ", whose parties no look saw".to_owned(), |victims| victims.words(rise));
+        let who = victims
+            .map_or_else(|| ", whose sessions no snapshot shows".to_owned(), |victims| victims.words(rise));
         let victim = victims.filter(|_| rise == 1).and_then(|victims| {
             let mut parties = victims.parties.clone();
             parties.sort_unstable();
@@ -79,7 +79,7 @@ impl Cycles {
     }
 }
 
-/// Who of those that waited for each other has lost its transaction while the others kept theirs; none where that is not to be seen.
+/// Who of those that waited for each other has lost its transaction while the others kept theirs; none where that is not visible.
 fn victim(change: &Change<'_>, parties: &[Party]) -> Option<Party> {
     let before = change.before?;
     let has_lost = |party: Party| {

@@ -69,7 +69,9 @@ fn draft(change: &Change<'_>, row: &ItemRow) -> Draft {
     let (what, kind, severity) = words(row.state);
     let ended = item.filter(|_| kind == Kind::ItemFailed).and_then(|item| item.completed_at);
     let more = match (row.state, item) {
-        (ItemState::Lost, Some(item)) => item.worker.as_ref().map(|worker| format!(": {worker} is gone")),
+        (ItemState::Lost, Some(item)) => {
+            item.worker.as_ref().map(|worker| format!(": the session of {worker} ended"))
+        }
         (_, Some(item)) => item.error.as_ref().map(|error| format!(": {error}")),
         (_, None) => None,
     };

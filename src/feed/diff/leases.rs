@@ -66,7 +66,7 @@ fn draft(row: &LeaseRow, at: Timestamp, kind: Kind, (what, more): (&str, String)
 
 fn taken(change: &Change<'_>, row: &LeaseRow) -> Draft {
     let at = change.moment(row.acquired_at.or(row.renewed_at));
-    draft(row, at, Kind::LeaseTaken, ("was taken", format!("by {}{}", owner(row), token(row))))
+    draft(row, at, Kind::LeaseTaken, ("was acquired", format!("by {}{}", owner(row), token(row))))
 }
 
 fn changed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Option<Draft> {
@@ -90,7 +90,7 @@ fn changed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Option<Draft>
 fn expired(change: &Change<'_>, row: &LeaseRow) -> Draft {
     let length = row.acquired_at.zip(row.expires_at);
     let length = length.map(|(from, to)| Length::Exactly(seconds(from, to)));
-    let words = ("ran out", format!(": {} did not give it back", owner(row)));
+    let words = ("expired", format!(": {} did not release it", owner(row)));
     Draft { length, ..draft(row, change.moment(row.expires_at), Kind::LeaseExpired, words) }
 }
 
@@ -101,7 +101,7 @@ fn passed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
         _ => token(new),
     };
     let words = if old.owner == new.owner {
-        ("was taken anew", format!("by {}{tokens}", owner(new)))
+        ("was acquired again", format!("by {}{tokens}", owner(new)))
     } else {
         ("changed owner", format!(": {} to {}{tokens}", owner(old), owner(new)))
     };
@@ -112,7 +112,7 @@ fn released(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
     let now = change.now();
     let length = old.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
     // The row does not say whether its owner did that or somebody who unlocked it.
-    let words = ("is free again", format!("; {} had it", owner(old)));
+    let words = ("is free again", format!("; it was held by {}", owner(old)));
     Draft { length, ..draft(new, now, Kind::LeaseReleased, words) }
 }
 
@@ -120,7 +120,7 @@ fn gone_from(change: &Change<'_>, row: &LeaseRow) -> Draft {
     let now = change.now();
     let length = row.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
     // A key of Redis goes when its owner deletes it and when its time is over: nothing tells which.
-    let what = if &*row.source == REDIS { "was given back or ran out" } else { "went away" };
-    let words = (what, format!("; {} had it", owner(row)));
+    let what = if &*row.source == REDIS { "was released or expired" } else { "was removed" };
+    let words = (what, format!("; it was held by {}", owner(row)));
     Draft { length, ..draft(row, now, Kind::LeaseReleased, words) }
 }

@@ -96,7 +96,7 @@ fn over(change: &Change<'_>, seen: &SeenRoot) -> Draft {
     let snapshot = change.after.snapshot;
     let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
     let is_gone = matches!(&seen.subject, Subject::Backend(id) if change.is_gone(*id));
-    let how = if is_gone { ", its session is gone" } else { "" };
+    let how = if is_gone { ", its session ended" } else { "" };
     Draft {
         more: harmless(&format!(": up to {}{how}", count(seen.most.into()))),
         subject: Some(seen.subject.clone()),

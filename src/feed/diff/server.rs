@@ -54,7 +54,7 @@ fn same_server(change: &Change<'_>, before: SnapshotView<'_>) -> Option<Draft> {
         (Some((_, at)), ..) => {
             (change.moment(Some(at)), format!("the server restarted, version {}, as {role}", new.version))
         }
-        (None, true, false) => (change.now(), "the server was promoted: it is the primary now".to_owned()),
+        (None, true, false) => (change.now(), "the server was promoted to primary".to_owned()),
         (None, false, true) => (change.now(), "the server became a standby".to_owned()),
         _ => return None,
     };
@@ -76,7 +76,7 @@ fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
             (None, Some(error)) => {
                 ("could not be read", format!(": {error}"), Kind::SectionStale, Severity::Warning)
             }
-            (Some(_), None) => ("could be read again", String::new(), Kind::SectionFresh, Severity::Info),
+            (Some(_), None) => ("can be read again", String::new(), Kind::SectionFresh, Severity::Info),
             _ => return None,
         };
         let section = new.section;

@@ -104,7 +104,7 @@ impl Tasks {
                     false
                 }
                 None if gone.looks > LOOKS => {
-                    let words = ("left the log", on(&gone.execution), Severity::Info);
+                    let words = ("was removed from the log", on(&gone.execution), Severity::Info);
                     drafts.push(draft(change, new, &gone.execution, words));
                     false
                 }
@@ -208,25 +208,28 @@ fn words(row: &TaskRow) -> Option<(Kind, &'static str, String, Severity)> {
     let limit = crate::text::duration(row.limit);
     Some(match row.state {
         TaskState::Orphan => {
-            let more = ": its session is gone".to_owned();
+            let more = ": its session ended".to_owned();
             (Kind::TaskOrphaned, "was orphaned", more, Severity::Warning)
         }
         TaskState::MaybeOrphan => {
-            let more = ": it runs in the log, and nobody holds its key".to_owned();
-            (Kind::TaskOrphaned, "is perhaps an orphan", more, Severity::Warning)
+            let more = ": it is recorded as running, but no session holds its key".to_owned();
+            (Kind::TaskOrphaned, "may be an orphan", more, Severity::Warning)
         }
-        TaskState::Failed => {
-            (Kind::TaskEnded, "was given up", ": nothing starts it again".to_owned(), Severity::Warning)
-        }
+        TaskState::Failed => (
+            Kind::TaskEnded,
+            "failed for good",
+            ": it will not be started again".to_owned(),
+            Severity::Warning,
+        ),
         TaskState::Slow | TaskState::MaybeSlow => {
             (Kind::TaskSlow, "became slow", format!(": it runs for longer than {limit}"), Severity::Warning)
         }
         TaskState::Overdue => {
-            (Kind::TaskOverdue, "became overdue", ": no worker took it".to_owned(), Severity::Warning)
+            (Kind::TaskOverdue, "became overdue", ": no worker has taken it".to_owned(), Severity::Warning)
         }
         TaskState::Leaked => {
             let more =
-                row.holder.map_or_else(String::new, |pid| format!(": {pid} holds it and runs nothing"));
+                row.holder.map_or_else(String::new, |pid| format!(": {pid} holds it but runs nothing"));
             (Kind::TaskLeaked, "leaked a key", more, Severity::Warning)
         }
         _ => return None,

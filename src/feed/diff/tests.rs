@@ -100,7 +100,7 @@ fn locks_that_could_not_be_read_end_nothing() {
     snapshot.locks = queue(0.0, &[(11, -3.0)]).snapshot().locks.stale("lock timeout".into());
     assert_eq!(told(&story.saw(snapshot)), ["stale: locks could not be read: lock timeout"]);
     let events = story.then(queue(3.0, &[(11, -3.0)]));
-    assert_eq!(told(&events), ["fresh: locks could be read again"]);
+    assert_eq!(told(&events), ["fresh: locks can be read again"]);
     assert_eq!(events[0].length, Some(Length::Exactly(3.0)));
 }
 
@@ -112,7 +112,7 @@ fn a_root_hands_over_and_a_recycled_process_id_is_another_root() {
     assert_eq!(
         told(&story.then(next)),
         [
-            "root over: 10 app@web stopped blocking others: up to 1, its session is gone",
+            "root over: 10 app@web stopped blocking others: up to 1, its session ended",
             "root: 10 app@web began to block others: idle in transaction, blocks 1: 1 continues now",
         ]
     );
@@ -155,7 +155,7 @@ fn a_cycle_and_the_deadlock_it_was() {
     assert!(texts.contains(&broken.to_owned()), "{texts:?}");
     assert_eq!(story.saw(counted(empty(3.0), 4)), [], "told once");
     let texts = told(&story.saw(counted(empty(4.0), 6)));
-    assert_eq!(texts, ["deadlock: the server broke 2 deadlocks, whose parties no look saw"]);
+    assert_eq!(texts, ["deadlock: the server broke 2 deadlocks, whose sessions no snapshot shows"]);
 }
 
 #[test]
@@ -270,12 +270,15 @@ fn a_task_is_orphaned_overdue_and_switched() {
     let limit = Thresholds::default().orphan_grace;
     assert_eq!(told(&story.then(lost(limit - 1.0))), <[String; 0]>::default());
     let events = story.then(lost(limit + 1.0));
-    assert_eq!(told(&events), ["task orphan: sync was orphaned on worker-1: its session is gone"]);
+    assert_eq!(told(&events), ["task orphan: sync was orphaned on worker-1: its session ended"]);
     let mut next = tasks(limit + 2.0, |b| b.tasks[1].enabled = Some(false));
     next.tasks[0].next_run_at = Some(at(-1000.0));
     let texts = told(&story.then(next));
     assert!(texts.contains(&"task switch: close was disabled".to_owned()), "{texts:?}");
-    assert!(texts.contains(&"task overdue: sync became overdue: no worker took it".to_owned()), "{texts:?}");
+    assert!(
+        texts.contains(&"task overdue: sync became overdue: no worker has taken it".to_owned()),
+        "{texts:?}"
+    );
     // How it ended is not known before what has ended is read.
     assert!(!texts.iter().any(|text| text.starts_with("task end")), "{texts:?}");
 }
@@ -293,7 +296,7 @@ fn what_runs_no_more_has_ended_as_its_row_says_or_left_the_log() {
     assert_eq!(told(&events), ["task end: sync completed on worker-1"]);
     let mut story = Story::of(running(1.0));
     let told: Vec<String> = (2..20).flat_map(|second| told(&story.then(none(second.into())))).collect();
-    assert_eq!(told, ["task end: sync left the log on worker-1"]);
+    assert_eq!(told, ["task end: sync was removed from the log on worker-1"]);
 }
 
 fn lease(now: f64, owner: &str, token: i64, (since, term): (f64, f64)) -> Builder {
@@ -313,12 +316,12 @@ fn a_lease_goes_from_hand_to_hand() {
     let mut next = |b: Builder| told(&story.then(b));
     assert_eq!(
         next(lease(1.0, "node1", 1, (0.5, 5.0))),
-        ["lease: lease 7 in locktop.distlock was taken by node1, token 1"]
+        ["lease: lease 7 in locktop.distlock was acquired by node1, token 1"]
     );
     assert_eq!(next(lease(2.0, "node1", 1, (0.5, 5.0))), <[String; 0]>::default());
     assert_eq!(
         next(lease(7.0, "node1", 1, (0.5, 5.0))),
-        ["lease expired: lease 7 in locktop.distlock ran out: node1 did not give it back"]
+        ["lease expired: lease 7 in locktop.distlock expired: node1 did not release it"]
     );
     assert_eq!(
         next(lease(8.0, "node2", 2, (7.5, 50.0))),
@@ -326,18 +329,21 @@ fn a_lease_goes_from_hand_to_hand() {
     );
     assert_eq!(
         next(lease(9.0, "node2", 3, (8.5, 50.0))),
-        ["lease owner: lease 7 in locktop.distlock was taken anew by node2, token 2 to 3"]
+        ["lease owner: lease 7 in locktop.distlock was acquired again by node2, token 2 to 3"]
     );
     let mut released = lease(10.0, "node2", 3, (8.5, 0.0));
     released.leases[1].released_at = Some(at(9.5));
-    assert_eq!(next(released), ["lease over: lease 7 in locktop.distlock is free again; node2 had it"]);
+    assert_eq!(
+        next(released),
+        ["lease over: lease 7 in locktop.distlock is free again; it was held by node2"]
+    );
     assert_eq!(
         next(lease(11.0, "node3", 4, (10.5, 50.0))),
-        ["lease: lease 7 in locktop.distlock was taken by node3, token 4"]
+        ["lease: lease 7 in locktop.distlock was acquired by node3, token 4"]
     );
     assert_eq!(
         next(lease(12.0, "", 0, (0.0, 0.0))),
-        ["lease over: lease 7 in locktop.distlock went away; node3 had it"]
+        ["lease over: lease 7 in locktop.distlock was removed; it was held by node3"]
     );
 }
 
@@ -373,7 +379,10 @@ fn an_item_that_lost_its_worker_is_told_once() {
         b
     };
     let mut story = Story::of(lost(0.0));
-    assert_eq!(told(&story.then(lost(1.0))), ["item lost: item 5 (mail) was lost: worker-5 is gone"]);
+    assert_eq!(
+        told(&story.then(lost(1.0))),
+        ["item lost: item 5 (mail) was lost: the session of worker-5 ended"]
+    );
     assert_eq!(story.then(lost(2.0)), []);
 }
 

@@ -236,7 +236,7 @@ fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
         }
         _ if has_it => format!("got {}", wait.what),
         // It may have had it and given it back, or its statement was cancelled: no view tells.
-        _ => format!("stopped waiting for {} (got it, or gave up)", wait.what),
+        _ => format!("stopped waiting for {} (acquired it or failed)", wait.what),
     };
     let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
     Draft {

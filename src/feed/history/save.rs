@@ -24,7 +24,7 @@ pub(super) fn start(mut store: Store, path: PathBuf, about: About, replies: Unbo
         let _ = replies.send(Reply::Saved(said));
     };
     if let Err(error) = std::thread::Builder::new().name("save".to_owned()).spawn(write) {
-        let _ = answer.send(Reply::Saved(format!("no thread to write looks: {error}")));
+        let _ = answer.send(Reply::Saved(format!("no thread to write snapshots: {error}")));
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn start(mut store: Store, path: PathBuf, about: About, replies: Unbo
 fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> {
     let count = store.len();
     if count == 0 {
-        return Err("there is no look yet".to_owned());
+        return Err("no snapshot yet".to_owned());
     }
     let options = Options {
         on_trouble: None,
@@ -67,11 +67,11 @@ fn write(store: &mut Store, path: &Path, mut tape: Tape, count: usize) -> Result
     let missing = match (count as u64).saturating_sub(written) {
         0 => String::new(),
         missing => {
-            format!("; {} are missing, which cannot be read or are too large", crate::text::count(missing))
+            format!("; {} are missing: they cannot be read, or are too large", crate::text::count(missing))
         }
     };
     Ok(format!(
-        "{looks} looks are in {}: locktop replay and locktop report read it{missing}{losses}",
+        "{looks} snapshots are in {}: for locktop replay and locktop report{missing}{losses}",
         path.display()
     ))
 }

@@ -23,19 +23,19 @@ const LOG: u64 = 8192;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotThere {
     /// No look is kept yet.
-    #[error("no look is kept yet")]
+    #[error("no snapshot in the history yet")]
     Nothing,
     /// The look before was the first one that is kept.
-    #[error("the past begins here")]
+    #[error("the history begins here")]
     Begin,
     /// No look before this one has trouble in it.
-    #[error("no trouble before this")]
+    #[error("no earlier incident")]
     NoTroubleBefore,
     /// No look after this one has trouble in it.
-    #[error("no trouble after this")]
+    #[error("no later incident")]
     NoTroubleAfter,
     /// It was damaged, or too large.
-    #[error("this look cannot be shown: {0}")]
+    #[error("this snapshot cannot be shown: {0}")]
     Unreadable(#[from] RecordError),
 }
 

@@ -264,7 +264,7 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
     };
     assert_eq!(
         save(),
-        format!("70 looks are in {}: locktop replay and locktop report read it", path.display())
+        format!("70 snapshots are in {}: for locktop replay and locktop report", path.display())
     );
     let exists = format!("{}: file exists; remove it, or name another file", path.display());
     assert_eq!(save(), exists, "nothing is written over");

@@ -189,7 +189,7 @@ impl Learner {
             Ok(QueryNames { names, cut }) => {
                 if cut {
                     let rows = crate::text::count(ROWS as u64);
-                    self.note(format!("{what}: more than {rows} rows, the rest is not read"));
+                    self.note(format!("{what}: more than {rows} rows, the others are not read"));
                 }
                 let known = Known { source, database: database.clone(), names };
                 // Kept in the order of asking: software first, the config's queries in theirs.

@@ -40,7 +40,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 pub struct Options {
     /// The file, folder or stream to write to.
     pub place: Place,
-    /// What was written is on the disk after this time.
+    /// Longest time until written snapshots are on the disk.
     pub sync: Duration,
     /// When a folder gets another file, and which of its files are kept.
     pub rotation: Rotation,
@@ -149,7 +149,7 @@ impl Tape {
             (0, 0) => None,
             (_, 0) => Some(format!("{cut} statements were cut: their snapshots are larger than 32 MB")),
             _ => Some(format!(
-                "{missing} snapshots are missing, which are larger than 32 MB without long statements too; {cut} statements of others were cut"
+                "{missing} snapshots are missing, because they exceed 32 MB even without long statements; {cut} statements of others were cut"
             )),
         }
     }
@@ -194,13 +194,13 @@ impl Tape {
         match self.rotate().and_then(|()| write(self)) {
             Ok(()) => {
                 if self.failed.take().is_some() {
-                    tell("recording goes on");
+                    tell("recording continues");
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
             Err(error) => {
                 if self.failed.replace(clock::monotonic()).is_none() {
-                    tell(&format!("{error}: nothing is recorded, tried again each minute"));
+                    tell(&format!("{error}: nothing is recorded; next attempt in a minute"));
                 }
                 // Half of a record may be there, and what comes needs nothing before it.
                 self.output.cut();
@@ -280,7 +280,10 @@ impl Tape {
         }
         if is_end {
             self.finish()?;
-            self.said = Some(format!("it is over: recorded to {}, waiting for the next", self.output.name()));
+            self.said = Some(format!(
+                "the incident is over: recorded to {}, waiting for the next",
+                self.output.name()
+            ));
             self.output.close();
             self.encoder.begin_group();
             self.flight.iter_mut().for_each(Flight::end);

@@ -62,7 +62,7 @@ impl Salt {
     /// One that nobody else has.
     ///
     /// # Errors
-    /// When the system has no random numbers to give.
+    /// The system has no random numbers.
     pub fn random() -> std::io::Result<Self> {
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).map_err(std::io::Error::other)?;

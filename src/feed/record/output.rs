@@ -234,7 +234,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 }
 
 fn in_use(path: &Path) -> io::Error {
-    let text = format!("{}: somebody else records to it", path.display());
+    let text = format!("{}: another process records to it", path.display());
     io::Error::new(io::ErrorKind::ResourceBusy, text)
 }
 
@@ -266,10 +266,7 @@ fn created(folder: &Folder, name: &str) -> Result<(String, File), FileError> {
 fn whole(file: &File) -> io::Result<u64> {
     let end = last_whole(file.try_clone()?)?;
     if end == 0 && file.metadata()?.len() > 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "there is a file already, which is no recording",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file exists and is not a recording"));
     }
     Ok(end)
 }

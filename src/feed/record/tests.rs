@@ -189,7 +189,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     let rotation = Rotation { size: Some(1), ..Rotation::default() };
     let options = Options { rotation, ..options(place) };
     let mut tape = Tape::open(options.clone()).unwrap();
-    assert!(Tape::open(options.clone()).is_err_and(|error| error.to_string().contains("somebody else")));
+    assert!(Tape::open(options.clone()).is_err_and(|error| error.to_string().contains("another process")));
     let (mut stage, tell): (_, Tell) = (Stage::new(), Box::new(|word| panic!("{word}")));
     for second in 0..4 {
         let look = stage.look(sample::incident(f64::from(second)));
@@ -429,7 +429,7 @@ fn a_flight_recorder_writes_trouble_alone_with_what_was_around_it() {
     let told = flown(place, 0..500, &[200..203, 205..206, 400..401]);
     assert_eq!(told.len(), 4, "{told:?}");
     assert!(told[0].contains(" blocks ") && told[0].contains(": recording to "), "{told:?}");
-    assert!(told[1].starts_with("it is over: recorded to "), "{told:?}");
+    assert!(told[1].starts_with("the incident is over: recorded to "), "{told:?}");
     let files = files(folder.path()).unwrap();
     assert_eq!(files.len(), 2, "{files:?}");
     for (path, begun, last) in [(&files[0], 200, 210), (&files[1], 400, 405)] {

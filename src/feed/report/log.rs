@@ -129,7 +129,7 @@ impl Known {
         let (pid, look) = (entry.pid, snapshot.taken_at);
         let Some(backend) = view.index.backend(snapshot, pid) else {
             return Some(Err(format!(
-                "its process {pid} was there at {}, and is not in the look of then",
+                "its process {pid} existed at {}, but is not in that snapshot",
                 time(look)
             )));
         };
@@ -138,7 +138,7 @@ impl Known {
             return Some(Ok(()));
         }
         Some(Err(format!(
-            "process {pid} began at {} by the log, and at {} by the looks",
+            "process {pid} began at {} according to the log, but at {} according to the snapshots",
             time(start),
             time(seen)
         )))
@@ -261,7 +261,7 @@ impl Gather {
             WaitKind::Still if self.open.len() < OPEN => drop(self.open.insert(entry.pid, open)),
             WaitKind::Still => {}
             WaitKind::Acquired => self.close(open, WaitEnd::Acquired),
-            WaitKind::Failed => self.close(open, WaitEnd::Gave("did not get it: a deadlock")),
+            WaitKind::Failed => self.close(open, WaitEnd::Gave("failed: deadlock")),
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn settings(report: &Report, view: &View, mode: Mode) -> Vec<Setting>
     if let Some(worst) = episodes.filter(idle).max_by(|a, b| a.sums.seconds.total_cmp(&b.sums.seconds)) {
         let limit = if worst.length() > 3.0 * IDLE { "1min" } else { "30s" };
         let advice = format!(
-            "{} did nothing in its transaction and blocked others for {}; with '{limit}' for its role the server would have ended it by itself",
+            "{} was idle in its transaction and blocked others for {}; with '{limit}' for its role the server would have terminated it",
             worst.pid,
             duration(worst.length()),
         );
@@ -39,7 +39,7 @@ pub(super) fn settings(report: &Report, view: &View, mode: Mode) -> Vec<Setting>
     found.extend(log_lock_waits(report, server));
     if u64::from(server.connections) * 10 >= u64::from(server.max_connections) * 9 {
         let advice = format!(
-            "{} were in use at the worst moment: sessions that wait take connections; a pooler, or lock_timeout, keeps some free",
+            "{} were in use at the worst moment: waiting sessions occupy connections; a pooler or lock_timeout keeps some free",
             server.connections
         );
         let value = Some(server.max_connections.to_string());
@@ -52,7 +52,7 @@ pub(super) fn settings(report: &Report, view: &View, mode: Mode) -> Vec<Setting>
         found.push(Setting {
             name: "track_activity_query_size",
             value: Some(server.query_size.to_string()),
-            advice: "statements were cut by the server; it takes a restart to keep more of them".to_owned(),
+            advice: "statements were truncated by the server; a longer limit needs a restart".to_owned(),
         });
     }
     found
@@ -74,7 +74,7 @@ fn lock_timeout(view: &View, mode: Mode) -> Option<Setting> {
     let query = backend.and_then(|backend| backend.query.as_ref());
     let query = query.map(|query| shown(Channel::Report(mode), query)).unwrap_or_default();
     let advice = format!(
-        "{pid} waited {} for AccessExclusive ({}), and {below} behind it; with '2s' and another try it would have let them pass",
+        "{pid} waited {} for AccessExclusive ({}), and {below} behind it; with '2s' and a retry they would not have waited behind it",
         duration(seconds),
         one_line_prefix(&query, 80),
     );
@@ -97,9 +97,9 @@ fn deadlock_timeout(report: &Report, server: &Server) -> Option<Setting> {
         episode.keys.iter().any(|key| vacuums(key))
     };
     let what = if episodes().any(is_circle) {
-        "sessions that waited for each other did so for longer than they had to: with '1s' the server would have broken the deadlock earlier"
+        "sessions waited for each other longer than necessary: with '1s' the server would have broken the deadlock earlier"
     } else if episodes().any(is_vacuum) {
-        "autovacuum gives way only after that: with '1s' it would have earlier"
+        "autovacuum is canceled only after that time: with '1s' it would have been earlier"
     } else {
         return None;
     };
@@ -118,7 +118,7 @@ fn log_lock_waits(report: &Report, server: &Server) -> Option<Setting> {
         return None;
     }
     let advice = format!(
-        "{} waits were seen; with 'on' the server's log names each that is longer than deadlock_timeout ({}), with its statement and who had the lock",
+        "{} waits were seen; with 'on' the server's log has each that is longer than deadlock_timeout ({}), with its statement and the holder of the lock",
         count(waits),
         duration(timeout)
     );

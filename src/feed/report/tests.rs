@@ -91,16 +91,16 @@ fn a_report_says_who_it_was_what_it_cost_what_it_had_run_and_how_it_ended() {
         &[
             "15:04:01–15:05:30: 4312 app@billing (billing idle in xact, UPDATE accounts SET balance = balance - ? WHERE id = ?) on accounts \
              cost 24m18s",
-            "it went on at the end",
-            "In all 38m56s ± 14s were waited in 39 waits",
+            "it was ongoing at the end",
+            "In total, sessions waited 38m56s ± 14s in 39 waits",
             "terminated 4288 app@billing: it is gone",
             "SELECT balance FROM accounts WHERE id = 42",
-            "As seen in looks: there may be others",
+            "As seen in snapshots: statements between",
             "26 waited.",
             "15:04:00 UPDATE accounts SET balance = balance - 100 WHERE id = 42",
             "26 wait",
             "idle\\_in\\_transaction\\_session\\_timeout",
-            "## What is not known",
+            "## Limits of this report",
         ],
     );
     let page = html(&report, STYLE);
@@ -157,7 +157,7 @@ fn who_waited_before_it_began_is_said() {
     let (_, mut recording) = recorded(folder.path());
     let part = of(&mut recording, 30..58, None, waiting).unwrap();
     assert_eq!((part.blame.before.sessions, part.blame.before.longest), (11, Some(25.0)));
-    let words = "11 sessions already waited when this began, the longest for 25s";
+    let words = "11 sessions had already waited before this began, the longest for 25s";
     has_all(&markdown(&part, STYLE), &[words]);
     let document: serde_json::Value = serde_json::from_str(&json(&part).unwrap()).unwrap();
     assert_eq!(document["blame"]["before"]["sessions"], 11);
@@ -174,12 +174,12 @@ fn why_they_waited_at_the_worst_moment_is_said() {
     assert_eq!(why.iter().map(|why| &*why.who).collect::<Vec<_>>(), ["200 app@web", "300 app@web"]);
     has_all(
         &why[0].said.join(" "),
-        &["RowExclusive on accounts", "4312 app@billing has AccessExclusive on it"],
+        &["RowExclusive on accounts", "4312 app@billing holds AccessExclusive on it"],
     );
-    has_all(&markdown(&report, STYLE), &["of each lock the first who waited", "300 app@web: "]);
+    has_all(&markdown(&report, STYLE), &["for the first waiter of each lock", "300 app@web: "]);
 }
 
-/// Looks do not come as evenly as columns, and a hole is no time in which nobody waited.
+/// Looks do not come as evenly as columns, and a hole is not a time in which nobody waited.
 #[test]
 fn a_column_without_a_look_is_as_the_one_before_unless_nobody_looked() {
     let with = |holes: &[Hole]| {
@@ -320,7 +320,7 @@ fn an_older_recording_has_a_report_too() {
     let report = of(&mut recording, 0..70, None, waiting).unwrap();
     let total = report.blame.total(Span::All);
     assert!(report.is_counted_anew && total.seconds > 100.0, "{total:?}");
-    has_all(&markdown(&report, STYLE), &["they were counted from its looks", "PostgreSQL 17.2 primary"]);
+    has_all(&markdown(&report, STYLE), &["they were computed from its snapshots", "PostgreSQL 17.2 primary"]);
     assert!(of_episode(&mut recording, 1).unwrap().is_some());
 }
 

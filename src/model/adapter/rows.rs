@@ -53,7 +53,7 @@ pub struct Job {
     pub note: Option<Text>,
     /// What only so many jobs may have at once, as words: `lock orders/7`. Of a job that runs what it has, else what it waits for.
     pub concurrency_key: Option<Text>,
-    /// Why it goes no further by itself.
+    /// Why it will not continue without help.
     pub stuck: Option<Text>,
 }
 

@@ -154,12 +154,12 @@ pub(crate) fn leasing(now: Timestamp) -> InstallationRows {
             AdapterLease {
                 acquired_at: ago(10_920),
                 is_held: Some(true),
-                note: some("never given back by itself: liquibase release-locks"),
+                note: some("never released automatically: liquibase release-locks"),
                 ..lease("changelog 1", "pod-7 (10.0.0.7)")
             },
             AdapterLease { acquired_at: ago(4), expires_at: ago(-56), ..lease("reports", "app-2") },
             AdapterLease { acquired_at: ago(400), expires_at: ago(340), ..lease("mails", "app-1") },
-            lease("odd", "nobody knows"),
+            lease("odd", "unknown"),
         ],
     );
     rows
@@ -186,7 +186,7 @@ pub(crate) fn acting(
         writes: keys.clone(),
         sql: Template::parse(&text, words).unwrap(),
         then: then.into(),
-        late: Some("if it is, its late finish ends the second run too".into()),
+        late: Some("if it is still running, its late end also ends the second run".into()),
     };
     let adapter =
         Adapter { actions: vec![action], allows_actions: true, ..(*rows.installation.adapter).clone() };

@@ -47,7 +47,7 @@ impl State {
         self.into()
     }
 
-    /// Whether its worker is gone, or should be.
+    /// Whether its worker has disconnected, or should be.
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Orphan | Self::Lost | Self::Late)
     }

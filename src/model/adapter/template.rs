@@ -135,7 +135,7 @@ impl Template {
         if !kind.telling().iter().any(|value| has(*value)) {
             let words: Vec<String> = kind.telling().iter().map(brace).collect();
             return Err(format!(
-                "it has none of {}: without that the next run would be taken for this one",
+                "it has none of {}: the next run could not be distinguished from this one",
                 words.join(", ")
             ));
         }
@@ -205,7 +205,7 @@ impl Words<'_> {
             let values = self.action.map(ActionKind::values).unwrap_or_default();
             let values = values.iter().map(|value| format!("{{{}}}", value.as_str())).collect();
             let known = [words.collect(), values, tables, settings].concat();
-            format!("{{{name}}} stands for nothing: expected {}, or {{TABLE:oid}}", known.join(", "))
+            format!("{{{name}}} is not a known placeholder: expected {}, or {{TABLE:oid}}", known.join(", "))
         })
     }
 }
@@ -216,9 +216,7 @@ fn quoted(text: &str, quote: char) -> Result<usize, String> {
     while let Some((at, letter)) = inside.next() {
         match letter {
             '\\' => {
-                return Err(
-                    "it has a backslash, which some servers take for an escape: chr(92) is one".into()
-                );
+                return Err("it has a backslash, which is an escape on some servers: use chr(92)".into());
             }
             _ if letter != quote => {}
             _ if text.get(at + 1..).is_some_and(|rest| rest.starts_with(quote)) => {
@@ -239,11 +237,11 @@ fn braces(text: &str) -> Result<(&str, usize), String> {
 /// The length of a character outside of quotes; an error for what does not belong into one query.
 fn refused(text: &str, letter: char) -> Result<usize, String> {
     match letter {
-        ';' => Err("it has a semicolon: a query is one statement, without an end".into()),
+        ';' => Err("it has a semicolon: a query is one statement without one".into()),
         '$' => Err("it has a $, which begins a parameter or a quotation: write '…'".into()),
         '\\' => Err("it has a backslash, which no query needs".into()),
-        '-' if text.starts_with("--") => Err("it has a comment: put it into the file, behind #".into()),
-        '/' if text.starts_with("/*") => Err("it has a comment: put it into the file, behind #".into()),
+        '-' if text.starts_with("--") => Err("it has a comment: put it into the file, after #".into()),
+        '/' if text.starts_with("/*") => Err("it has a comment: put it into the file, after #".into()),
         _ => Ok(letter.len_utf8()),
     }
 }
@@ -317,11 +315,11 @@ mod tests {
             ("SELECT 'a", "no end"),
             ("SELECT \"a", "no end"),
             ("SELECT {jobs", "no end"),
-            ("SELECT {job}", "{job} stands for nothing: expected {limit}, {most}, {jobs}"),
-            ("SELECT {set:x}", "stands for nothing"),
-            ("SELECT {jobs:name}", "stands for nothing"),
-            ("SELECT {}", "stands for nothing"),
-            ("SELECT {each}", "stands for nothing"),
+            ("SELECT {job}", "{job} is not a known placeholder: expected {limit}, {most}, {jobs}"),
+            ("SELECT {set:x}", "is not a known placeholder"),
+            ("SELECT {jobs:name}", "is not a known placeholder"),
+            ("SELECT {}", "is not a known placeholder"),
+            ("SELECT {each}", "is not a known placeholder"),
             ("SELECT public.f()", "public.f"),
             ("SELECT \"public\".\"f\" ()", "\"…\""),
             ("SELECT 1::public.t", "public.t"),

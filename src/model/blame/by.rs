@@ -218,7 +218,7 @@ impl Blame {
         rows.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then_with(|| a.name.cmp(&b.name)));
         let other = self.table.other.since(from);
         if other != Sums::default() {
-            let name = format!("{} others, each cheaper", self.table.other_keys);
+            let name = format!("{} others, each with less waiting time", self.table.other_keys);
             rows.push(Row { sums: other, ..Row::empty(0, name) });
         }
         rows

@@ -97,7 +97,7 @@ pub(super) fn who(
             None => format!("prepared {xact}"),
         },
         Cause::Circle => CIRCLE.to_owned(),
-        Cause::Nobody => "nobody in the way".to_owned(),
+        Cause::Nobody => "no blocker found".to_owned(),
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> Key {
         Cause::Circle => {
             return Key { doing: CIRCLE.into(), lock: Text::clone(&lock), ..circle(view, queue) };
         }
-        Cause::Nobody => return doing("nobody in the way"),
+        Cause::Nobody => return doing("no blocker found"),
         Cause::Root(Party::Prepared(xact)) => {
             let prepared = index.prepared(snapshot, xact);
             let text = |text: Option<&Text>| text.map(|text| harmless(text)).unwrap_or_default();
@@ -124,7 +124,7 @@ pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> Key {
         }
         Cause::Root(Party::Backend(_)) => {}
     }
-    let Some(backend) = backend else { return doing("not to be seen") };
+    let Some(backend) = backend else { return doing("unknown (session ended)") };
     let kind = backend.backend_type.as_deref().filter(|kind| *kind != "client backend");
     let state = match backend.state {
         Some(state) if state.is_idle_in_transaction() => "idle in xact",

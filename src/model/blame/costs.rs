@@ -113,7 +113,7 @@ impl Costs {
         Wait { tag: LockTag::new(LockType::Other), start: None, whole, behind }
     }
 
-    /// A wait that is not there any more.
+    /// A wait that no longer exists.
     pub(super) fn end(&mut self, wait: &Wait) {
         for share in &wait.behind {
             self.sums.entry(share.episode).or_default().end(share.part, share.is_long);

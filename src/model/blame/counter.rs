@@ -326,7 +326,7 @@ fn ending(
     (Ending::Itself, Text::clone(&open.left))
 }
 
-/// What is to be seen of somebody who blocks nobody any more; empty where that is nothing.
+/// What is to be seen of somebody who blocks no session any more; empty where that is nothing.
 fn left(view: SnapshotView<'_>, identity: &Identity) -> Text {
     let words = match identity.cause {
         Cause::Root(Party::Backend(pid)) => {
@@ -336,7 +336,7 @@ fn left(view: SnapshotView<'_>, identity: &Identity) -> Text {
                 // A lock of the session's, which no transaction gives back.
                 Some(_) if identity.xact_start.is_none() => "",
                 Some(backend) if backend.xact_start == identity.xact_start => {
-                    "nobody waited any more, and its transaction went on"
+                    "the waits ended; its transaction continued"
                 }
                 Some(backend) => end_of_transaction(backend),
             }

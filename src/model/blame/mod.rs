@@ -101,7 +101,7 @@ impl Sums {
 }
 
 /// The note of an episode whose session was gone at its end.
-pub const GONE: &str = "its session is gone";
+pub const GONE: &str = "its session ended";
 
 /// How the blocking of an episode ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
@@ -110,7 +110,7 @@ pub enum Ending {
     /// It goes on, or was there a moment ago.
     #[default]
     GoesOn,
-    /// By itself: its transaction ended, or nobody waited any more.
+    /// By itself: its transaction ended, or the waits ended.
     Itself,
     /// Somebody ended it, and it is on record.
     Action,

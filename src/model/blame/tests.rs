@@ -202,7 +202,7 @@ fn what_was_waited_before_the_first_look_is_said_and_in_no_sum() {
     assert_eq!((blame.before, blame.total(Span::All).seconds), (before, 3.0));
     assert_eq!(
         before.words().unwrap(),
-        "2 sessions already waited when this began, the longest for 4m10s, 4m13s together; that is not in the sum"
+        "2 sessions had already waited before this began, the longest for 4m10s, 4m13s in total; not included in the sum"
     );
     assert_eq!(Before::default().words(), None);
 }
@@ -304,7 +304,7 @@ fn of_too_many_the_cheapest_are_taken_together() {
     }
     let rows = blame.by(Group::Root, Span::All);
     assert_eq!((&*rows[0].name, rows[0].sums.seconds), ("3", 500.0));
-    assert!(rows.last().unwrap().name.ends_with("others, each cheaper"));
+    assert!(rows.last().unwrap().name.ends_with("others, each with less waiting time"));
     let sum: f64 = rows.iter().map(|row| row.sums.seconds).sum();
     assert!(near(sum, blame.total(Span::All).seconds) && near(sum, 25_499.0), "{sum}");
     let kept: f64 = blame.table.episodes.iter().map(|one| one.sums.seconds).sum();

@@ -9,7 +9,7 @@ pub enum Kind {
     WaitEnded,
     /// A session or prepared transaction that waits for nobody began to block others.
     RootBegun,
-    /// It blocks nobody any more, or waits itself.
+    /// It blocks no session any more, or waits itself.
     RootEnded,
     /// Sessions began to wait for each other.
     CycleBegun,
@@ -37,7 +37,7 @@ pub enum Kind {
     LeaseTaken,
     /// A lease ended without having been given back.
     LeaseExpired,
-    /// A lease was given back, or its row is gone.
+    /// A lease was given back, or its row no longer exists.
     LeaseReleased,
     /// A lease went from one owner to another.
     LeaseChanged,
@@ -53,7 +53,7 @@ pub enum Kind {
     Server,
     /// A section of the snapshot could not be read.
     SectionStale,
-    /// A section that could not be read could be read again.
+    /// A section that could not be read can be read again.
     SectionFresh,
     /// The operator asked for an action, and it was put on record.
     ActionAsked,

@@ -11,7 +11,7 @@ use crate::model::{Text, adapter};
 use crate::text;
 
 /// One finding for each installation that has lost jobs, one for each that nobody serves or that is behind, one for each that is not read,
-/// or not whole; and one for each lease that is held for long and never ends by itself.
+/// or not whole; and one for each lease that is held for long and never expires.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let installations = look.snapshot.adapters.iter();
     let each = installations.enumerate().flat_map(|(place, rows)| {
@@ -49,11 +49,11 @@ fn lost_jobs(
     let what = match lost.len() {
         1 => format!("{source}: job {job} is {state} ({proof})"),
         many => format!(
-            "{source}: {} jobs are lost, {job} among them ({state} by {proof})",
+            "{source}: {} jobs are lost, including {job} ({state} by {proof})",
             text::count(many as u64)
         ),
     };
-    let back = first.comes_back.as_ref().map(|back| format!("comes back: {back}"));
+    let back = first.comes_back.as_ref().map(|back| format!("returned to the queue: {back}"));
     let is_late = lost.iter().any(|row| row.judged.state == State::Late);
     let leaderless = is_late.then(|| leaderless(look, place, rows)).flatten();
     let connected = adapter::connected(first.sessions, rows.sessions);
@@ -76,8 +76,8 @@ fn unserved<'a>(
     let worst = worst.min_by_key(|row| row.oldest_at)?;
     let oldest = text::duration(age(worst).unwrap_or_default());
     let who = match rows.workers.section.observed().map(<[_]>::len) {
-        Observed::Read(1) => "its worker is gone".to_owned(),
-        Observed::Read(many) if many > 1 => format!("none of its {many} workers lives"),
+        Observed::Read(1) => "its worker has disconnected".to_owned(),
+        Observed::Read(many) if many > 1 => format!("none of its {many} workers is alive"),
         _ if rows.sessions == Some(0) => "no session of a worker is connected".to_owned(),
         Observed::Read(_) => "no worker is listed".to_owned(),
         _ => return None,
@@ -120,7 +120,7 @@ fn of_queue(check: &'static str, worst: &QueueRow, what: &str) -> Finding {
     Finding { since: worst.oldest_at, ..finding.about(queue.unwrap_or_default()) }
 }
 
-/// `Liquibase: lease changelog 1 is held by ci-runner-5 for 3h00m, and never ends by itself`
+/// `Liquibase: lease changelog 1 is held by ci-runner-5 for 3h00m, and never expires`
 fn endless(look: &CheckInput<'_>) -> Vec<Finding> {
     let held = look.adapters.leases.iter().filter(|row| row.state == TermState::Held && row.left.is_none());
     let found = held.filter_map(|row| {
@@ -132,9 +132,9 @@ fn endless(look: &CheckInput<'_>) -> Vec<Finding> {
         let since = lease.acquired_at.filter(|at| look.age(*at) >= look.thresholds.task_timeout)?;
         let short = |words: &str| text::fit(&text::one_line_prefix(words, 80), 40).into_owned();
         let (source, id) = (short(&row.source), short(&lease.id));
-        let owner = short(lease.owner.as_deref().unwrap_or("nobody knows whom"));
+        let owner = short(lease.owner.as_deref().unwrap_or("an unknown holder"));
         let age = text::duration(look.age(since));
-        let summary = format!("{source}: lease {id} is held by {owner} for {age}, and never ends by itself");
+        let summary = format!("{source}: lease {id} is held by {owner} for {age}, and never expires");
         let finding = Finding::new("adapter_lease", Severity::Warning, summary, Subject::JobLease(row.id));
         let finding = finding.short(format!("{source}: {id} held {age} by {owner}"));
         Some(Finding { since: Some(since), ..finding.about(lease.note.as_deref().unwrap_or_default()) })
@@ -147,9 +147,9 @@ fn zone(rows: &InstallationRows) -> Option<Finding> {
     let offset = adapter::offset(rows)?;
     let (many, name) = (text::duration(offset.abs().as_seconds_f64()), name(rows));
     let lies = if offset < TimeDelta::zero() { "ahead" } else { "back" };
-    let short = format!("{name}: its workers' times may be of another zone");
+    let short = format!("{name}: its workers may write times in another time zone");
     let about = format!(
-        "each of them last showed itself {many} {lies}, as good as to the minute; time_zone in [adapters.{}] of the config says their zone",
+        "each of them last showed itself {many} {lies}, to the minute; set time_zone in [adapters.{}] of the config to their zone",
         rows.installation.adapter.name
     );
     Some(Finding::new("adapter", Severity::Info, &*short, Subject::Section("adapters")).about(about))
@@ -160,7 +160,7 @@ fn refused(rows: &InstallationRows) -> Option<Finding> {
     let short = if rows.installation.is_somewhere() {
         format!("{} is here and is not read", name(rows))
     } else {
-        format!("{}: not all of its tables were looked at", name(rows))
+        format!("{}: not all of its tables were searched", name(rows))
     };
     let summary = format!("{short}: {reason}");
     Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))

@@ -4,7 +4,7 @@ use super::check_input::CheckInput;
 use crate::model::adapter::{InstallationRows, TermState};
 use crate::text;
 
-/// `nobody leads: its lease was over 5m ago`, where who leads has a lease.
+/// `no leader: its lease expired 5m ago`, where who leads has a lease.
 pub(super) fn leaderless(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
     if !rows.installation.adapter.evidence.leads_by_lease || !rows.leases.section.is_known() {
         return None;
@@ -14,6 +14,6 @@ pub(super) fn leaderless(look: &CheckInput<'_>, place: usize, rows: &Installatio
         return None;
     }
     let left = leases.find_map(|row| row.left);
-    let ended = left.map(|left| format!(": its lease was over {} ago", text::duration(-left)));
-    Some(format!("nobody leads{}", ended.unwrap_or_default()))
+    let ended = left.map(|left| format!(": its lease expired {} ago", text::duration(-left)));
+    Some(format!("no leader{}", ended.unwrap_or_default()))
 }

@@ -28,7 +28,7 @@ fn close(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option
         1 => format!("{source}: job {job} has run for {time}"),
         many => {
             let many = text::count(many as u64);
-            format!("{source}: {many} jobs have run for 80 % of their time or more, {job} for {time}")
+            format!("{source}: {many} jobs have used 80 % of their time limit or more, {job} for {time}")
         }
     };
     let adapter = &rows.installation.adapter;

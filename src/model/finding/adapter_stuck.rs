@@ -24,7 +24,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     each.collect()
 }
 
-/// `Procrastinate: job Mail is lost (heartbeat) and keeps lock orders/7: 3 jobs that were read wait for it`
+/// `Procrastinate: job Mail is lost (heartbeat) and keeps lock orders/7: 3 listed jobs wait for it`
 fn keys(rows: &InstallationRows, its: &[&JobRow]) -> Vec<Finding> {
     let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
     for row in its.iter().filter(|row| row.part != Part::Running) {
@@ -36,8 +36,8 @@ fn keys(rows: &InstallationRows, its: &[&JobRow]) -> Vec<Finding> {
     let each = lost.filter_map(|row| {
         let key = row.job.concurrency_key.as_deref()?;
         let what = match waiting.get(key)? {
-            1 => "1 job that was read waits for it".to_owned(),
-            many => format!("{} jobs that were read wait for it", text::count(*many as u64)),
+            1 => "1 listed job waits for it".to_owned(),
+            many => format!("{} listed jobs wait for it", text::count(*many as u64)),
         };
         let (state, proof) = (row.judged.state.as_str(), row.judged.proof.as_str());
         let key = text::fit(&text::one_line_prefix(key, 60), 60).into_owned();
@@ -55,10 +55,10 @@ fn stuck(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
     let first = stuck.first()?;
     let (source, job) = (name(rows), job_name(first));
     let summary = match stuck.len() {
-        1 => format!("{source}: job {job} goes no further by itself"),
+        1 => format!("{source}: job {job} will not continue without help"),
         many => {
             let many = text::count(many as u64);
-            format!("{source}: {many} jobs go no further by themselves, {job} among them")
+            format!("{source}: {many} jobs will not continue without help, including {job}")
         }
     };
     let reason = text::one_line_prefix(first.job.stuck.as_deref().unwrap_or_default(), 200);
@@ -85,10 +85,12 @@ fn over(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Opti
         first.job.concurrency_key.as_deref().map(|key| format!(" ({})", text::one_line_prefix(key, 60)));
     let key = key.unwrap_or_default();
     let summary = match all.len() {
-        1 => format!("{source}: job {job} is blocked by what was over {ago} ago{key}"),
+        1 => format!("{source}: job {job} is blocked by a limit that expired {ago} ago{key}"),
         many => {
             let many = text::count(many as u64);
-            format!("{source}: {many} jobs are blocked by what was over {ago} ago, {job} among them{key}")
+            format!(
+                "{source}: {many} jobs are blocked by a limit that expired {ago} ago, including {job}{key}"
+            )
         }
     };
     let finding = Finding::new("adapter_asleep", Severity::Warning, summary, Subject::Job(first.id));
@@ -114,12 +116,12 @@ fn not_made_due(
     let longest = text::duration(late(first).unwrap_or_default());
     let summary = match all.len() {
         1 => format!(
-            "{source}: the time of scheduled job {job} came {longest} ago, and nothing has put it into its queue"
+            "{source}: scheduled job {job} was due {longest} ago, but has not been put into its queue"
         ),
         many => {
             let many = text::count(many as u64);
             format!(
-                "{source}: the time of {many} scheduled jobs came up to {longest} ago, and nothing has put them into their queues"
+                "{source}: {many} scheduled jobs were due up to {longest} ago, but have not been put into their queues"
             )
         }
     };
@@ -129,7 +131,7 @@ fn not_made_due(
 }
 
 fn comes_back(row: &JobRow) -> String {
-    row.comes_back.as_ref().map(|back| format!("comes back: {back}")).unwrap_or_default()
+    row.comes_back.as_ref().map(|back| format!("returned to the queue: {back}")).unwrap_or_default()
 }
 
 fn age(look: &CheckInput<'_>, since: Option<Timestamp>) -> Option<f64> {

@@ -58,8 +58,13 @@ pub struct Victims {
 impl Victims {
     /// ` of 4410 and 4466`, where the count rose by so many.
     pub fn names(&self, rise: u64) -> String {
-        let one = if rise == 1 { "" } else { ", one" };
-        format!("{one} of {}", parties_text(&self.parties))
+        let last = if rise == 1 {
+            ""
+        } else {
+            ", the
+        last"
+        };
+        format!("{last} of {}", parties_text(&self.parties))
     }
 
     /// Who they were and over what: of two that is as much as a line holds.

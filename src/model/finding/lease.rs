@@ -1,4 +1,4 @@
-//! Leases that ended and were not given back, and those that do not end when they should.
+//! Leases that ended and were not released, and those that do not end when they should.
 
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
@@ -25,7 +25,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// `lease 7 of node1 expired 41s ago and was not given back`
+/// `lease 7 of node1 expired 41s ago and was not released`
 fn one(look: &CheckInput<'_>, row: &LeaseRow) -> Finding {
     let (name, owner) = (text::one_line(&row.name), words(row));
     let age = look.age_text(row.expires_at);
@@ -33,7 +33,7 @@ fn one(look: &CheckInput<'_>, row: &LeaseRow) -> Finding {
         0 => String::new(),
         waiting => format!(", {waiting} waiting"),
     };
-    let summary = format!("lease {name} of {owner} expired{age} ago and was not given back{waiting}");
+    let summary = format!("lease {name} of {owner} expired{age} ago and was not released{waiting}");
     new(row, &summary).short(format!("lease {name} of {owner} expired{age} ago{waiting}"))
 }
 
@@ -43,15 +43,14 @@ fn many<'a>(look: &CheckInput<'_>, rows: impl Iterator<Item = &'a LeaseRow>, cou
         let (name, owner) = (text::one_line(&row.name), words(row));
         let age = look.age_text(row.expires_at);
         let number = text::count(count as u64);
-        let summary = format!(
-            "{number} leases expired and were not given back; the first is {name} of {owner}{age} ago"
-        );
+        let summary =
+            format!("{number} leases expired and were not released; the first is {name} of {owner}{age} ago");
         new(row, &summary).short(format!("{number} leases expired, first {name} of {owner}{age} ago"))
     };
     first.map(finding).into_iter().collect()
 }
 
-/// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s allows: the clock was set back`, of the one that has the longest to go.
+/// `lease 7 of node1 ends in 1h00m, later than its duration of 1.0s permits: the clock was set back`, of the one that has the longest to go.
 fn ahead(look: &CheckInput<'_>) -> Option<Finding> {
     let now = look.snapshot.taken_at;
     let left = |row: &LeaseRow| row.expires_at.map_or(0.0, |end| (end - now).as_seconds_f64());
@@ -67,7 +66,7 @@ fn ahead(look: &CheckInput<'_>) -> Option<Finding> {
         count => format!(" ({} such leases)", text::count(count as u64)),
     };
     let summary = format!(
-        "lease {name} of {owner} ends in {ends}, later than its term of {term} allows: the clock was set back{more}"
+        "lease {name} of {owner} ends in {ends}, later than its duration of {term} permits: the clock was set back{more}"
     );
     let finding = Finding::new("lease_ahead", Severity::Warning, &summary, Subject::Lease(row.id));
     Some(finding.short(format!("lease {name} of {owner} ends in {ends}, its term is {term}{more}")))

@@ -25,7 +25,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
             .collect(),
         [first, ..] => {
             let number = text::count(full.len() as u64);
-            vec![finding(first, format!("{number} rate limits are full, {} among them", key(first)))]
+            vec![finding(first, format!("{number} rate limits are full, including {}", key(first)))]
         }
         [] => Vec::new(),
     }

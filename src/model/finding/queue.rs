@@ -32,33 +32,34 @@ fn is_doubtful(look: &CheckInput<'_>, row: &ItemRow) -> bool {
     }
 }
 
-/// `queue item 7 says processing for 50m, nobody holds its key`
+/// `queue item 7 recorded as processing for 50m, no session holds its key`
 fn doubtful(look: &CheckInput<'_>, row: &ItemRow) -> Finding {
     let (name, worker, _) = words(look, row);
     let run = row.run(look.snapshot).map_or_else(String::new, |run| format!(" for {}", text::duration(run)));
     let why = match (row.state, row.pid) {
-        (ItemState::MaybeLost | ItemState::Settling, _) => "nobody holds its key".to_owned(),
-        (ItemState::MaybeSlow, Some(pid)) => format!("{pid} holds its key, and nothing ties it to {worker}"),
+        (ItemState::MaybeLost | ItemState::Settling, _) => "no session holds its key".to_owned(),
+        (ItemState::MaybeSlow, Some(pid)) => format!("{pid} holds its key; nothing links it to {worker}"),
         (ItemState::MaybeSlow, None) => "a prepared transaction holds its key".to_owned(),
-        _ => "whether it runs cannot be told".to_owned(),
+        _ => "not known whether it is running".to_owned(),
     };
-    let finding = finding(look, row, &format!("queue {name} says processing{run}, {why}"));
+    let finding = finding(look, row, &format!("queue {name} recorded as processing{run}, {why}"));
     let help = (row.state == ItemState::MaybeLost).then_some("recover");
     Finding { help, ..finding }
 }
 
-/// `queue item 7 (send mail) lost, worker-3 gone 4m10s`: since its last sign of life.
+/// `queue item 7 (send mail) lost, worker-3 last seen 4m10s ago`: its last heartbeat.
 fn one(look: &CheckInput<'_>, row: &ItemRow) -> Finding {
     let (name, worker, age) = words(look, row);
-    finding(look, row, &format!("queue {name} lost, {worker} gone{age}"))
+    finding(look, row, &format!("queue {name} lost, {worker} last seen{age} ago"))
 }
 
 fn some(look: &CheckInput<'_>, rows: &[&ItemRow]) -> Option<Finding> {
     let first = rows.iter().min_by_key(|row| row.urgency(look.snapshot))?;
     let (name, worker, age) = words(look, first);
     let number = text::count(rows.len() as u64);
-    let summary =
-        format!("{number} queue items lost with their workers; the first is {name} of {worker}, gone{age}");
+    let summary = format!(
+        "{number} queue items lost with their worker; the first is {name} of {worker}, last seen{age} ago"
+    );
     Some(finding(look, first, &summary).short(format!("{number} queue items lost, first {name}{age}")))
 }
 
@@ -80,7 +81,7 @@ fn finding(look: &CheckInput<'_>, row: &ItemRow, summary: &str) -> Finding {
     Finding { since, help: Some("recover"), ..finding }
 }
 
-/// `1,204 pending, oldest 25m; 8 being worked on`
+/// `1,204 pending, oldest 25m; 8 in progress`
 fn waiting(look: &CheckInput<'_>) -> Option<Finding> {
     let depth = &look.queue.depth;
     let since = depth.oldest_pending_at;
@@ -89,8 +90,8 @@ fn waiting(look: &CheckInput<'_>) -> Option<Finding> {
     }
     let age = look.age_text(since);
     let works = match depth.processing.count {
-        0 => "nobody works".to_owned(),
-        _ => format!("{} being worked on", depth.processing),
+        0 => "none in progress".to_owned(),
+        _ => format!("{} in progress", depth.processing),
     };
     let summary = format!("work queue: {} pending, oldest{age}; {works}", depth.pending);
     let finding = Finding::new("queue_pending", Severity::Warning, summary, Subject::Queue);

@@ -18,11 +18,11 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let split = leases.rows.iter().filter(|row| row.standing == Standing::Split).collect();
     let mut findings = several(leaks, "redis_no_expiry", "never expire", |row| {
         let owner = shown(&row.holder.shown());
-        format!("redis lock {} of {owner} never expires: it stays when its holder dies", shown(&row.name()))
+        format!("redis lock {} of {owner} never expires: it remains if its holder dies", shown(&row.name()))
     });
     findings.extend(several(split, "redis_split", "are split between owners", |row| {
         format!(
-            "redis lock {} is split: no owner has it on {} of {} servers",
+            "redis lock {} is split: no owner holds it on {} of {} servers",
             shown(&row.name()),
             locktop_locks::quorum(row.servers),
             row.servers

@@ -74,9 +74,10 @@ fn finding(look: &CheckInput<'_>, one: &Silent<'_>) -> Finding {
     let worker = text::one_line_prefix(one.worker.unwrap_or("its worker"), SHORT * 2);
     let worker = text::fit(&worker, SHORT);
     let age = text::duration(look.age(one.beat));
-    let summary = format!("{what} runs on {worker}, which has been silent for {age}: stopped or hung");
+    let summary = format!("{what} runs on {worker}, without a heartbeat for {age}: stopped or hung");
     let pid = one.pid.map_or_else(|| "its session".to_owned(), |pid| format!("its session {pid}"));
-    let about = format!("{pid} lives and has its lock: nobody else can run it before that ends");
+    let about =
+        format!("{pid} is alive and holds its lock: no other worker can run it until that session ends");
     let finding = Finding::new("silent_worker", Severity::Warning, summary, one.subject.clone());
     Finding { since: Some(one.beat), ..finding.short(format!("{what}: {worker} silent {age}")).about(about) }
 }

@@ -57,17 +57,20 @@ fn new(look: &CheckInput<'_>, row: &TaskRow, check: &'static str, words: &str) -
     Finding::new(check, Severity::Warning, format!("{name} {words}"), Subject::Task(row.task))
 }
 
-/// `报表生成任务 orphaned, worker-7 gone 41m02s`: since its last sign of life, or at least since its key is seen free.
+/// `报表生成任务 orphaned, worker-7 last seen 41m02s ago`: since its last sign of life, or at least since its key is seen free.
 fn orphan(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let execution = row.execution(look.snapshot);
     let worker = execution.and_then(|execution| execution.worker.as_deref()).unwrap_or("its session");
     let beat = execution.and_then(|execution| execution.heartbeat_at);
     let since = beat.or(row.since);
     let bound = if beat.is_some() { " " } else { " ≥" };
-    // At the first look that nobody holds its key is all that is known.
+    // At the first snapshot it is only known that no session holds its key.
     let known = since.map(|at| look.age(at)).filter(|age| *age >= 1.0);
-    let age = known.map_or_else(String::new, |age| format!("{bound}{}", text::duration(age)));
-    let finding = new(look, row, "orphan_task", &format!("orphaned, {worker} gone{age}"));
+    let seen = known.map_or_else(
+        || " has ended".to_owned(),
+        |age| format!(" last seen{bound}{} ago", text::duration(age)),
+    );
+    let finding = new(look, row, "orphan_task", &format!("orphaned, {worker}{seen}"));
     Finding { since, help: Some("recover"), ..finding }
 }
 
@@ -78,12 +81,12 @@ fn slow(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let by = worker.map_or_else(String::new, |worker| format!(" on {worker}"));
     let age = text::duration(row.age(snapshot).unwrap_or_default());
     let limit = text::duration(row.limit);
-    let finding = new(look, row, "slow_task", &format!("slow, runs {age} of {limit}{by}"));
+    let finding = new(look, row, "slow_task", &format!("slow: running {age}{by}, limit {limit}"));
     let since = execution.and_then(|execution| execution.started_at);
     Finding { since, help: Some("recover"), ..finding }
 }
 
-/// `sync says running for 50m, nobody holds key 2: it may start again`
+/// `sync recorded as running for 50m, no session holds key 2: it may start again`
 fn doubtful(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let snapshot = look.snapshot;
     let age = row.age(snapshot).map_or_else(String::new, |age| format!(" for {}", text::duration(age)));
@@ -92,12 +95,16 @@ fn doubtful(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let check = if is_orphan || is_left { "orphan_task" } else { "slow_task" };
     let then = if is_orphan { ": it may start again" } else { "" };
     let why = evidence(row, snapshot);
-    let finding = new(look, row, check, &format!("says running{age}, {why}{then}"));
+    let finding = new(look, row, check, &format!("recorded as running{age}, {why}{then}"));
     let name = text::one_line(&row.name(snapshot)).into_owned();
     // What is left over can wait for what can be put right.
     let since = row.execution(snapshot).and_then(|execution| execution.started_at).filter(|_| !is_left);
     let help = is_orphan.then_some("recover");
-    Finding { since, help, ..finding.short(format!("{name} says running{age}, {}", row.state.as_str())) }
+    Finding {
+        since,
+        help,
+        ..finding.short(format!("{name} recorded as running{age}, {}", row.state.as_str()))
+    }
 }
 
 /// The last error, in a few words.
@@ -107,11 +114,10 @@ fn error(look: &CheckInput<'_>, row: &TaskRow) -> String {
 }
 
 fn failed(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
-    let finding =
-        new(look, row, "failed_task", &format!("failed, and is not tried again{}", error(look, row)));
+    let finding = new(look, row, "failed_task", &format!("failed, no more retries{}", error(look, row)));
     let since = row.last_failed(look.snapshot).and_then(|execution| execution.completed_at);
     let name = text::one_line(&row.name(look.snapshot)).into_owned();
-    Finding { since, help: Some("make_due"), ..finding.short(format!("{name} failed, not tried again")) }
+    Finding { since, help: Some("make_due"), ..finding.short(format!("{name} failed, no more retries")) }
 }
 
 fn failing(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
@@ -130,7 +136,7 @@ fn leaked(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let snapshot = look.snapshot;
     let quoted = |tag| words::quoted(snapshot, &look.lock_names, &tag, backend);
     let what = row.tag.map_or_else(|| "its key".to_owned(), quoted);
-    let summary = format!("{pid} holds {what} for{since} and runs nothing: a leaked task lock");
+    let summary = format!("{pid} holds {what} for{since} but runs nothing: a leaked task lock");
     let finding = Finding::new("leaked_lock", Severity::Warning, summary, Subject::Task(row.task));
     let short = format!("{pid} leaked {what}, held{since}");
     Finding { since: row.since, help: Some("terminate"), ..finding.short(short) }
@@ -138,7 +144,8 @@ fn leaked(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
 
 fn overdue_one(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let since = row.schedule(look.snapshot).and_then(|task| task.next_run_at);
-    let finding = new(look, row, "overdue_task", &format!("overdue{}, nobody runs it", look.age_text(since)));
+    let finding =
+        new(look, row, "overdue_task", &format!("overdue{}, no worker runs it", look.age_text(since)));
     Finding { since, ..finding }
 }
 
@@ -150,7 +157,7 @@ fn overdue_many(look: &CheckInput<'_>, rows: &[&TaskRow]) -> Option<Finding> {
     let name = text::one_line(&first.name(snapshot)).into_owned();
     let number = text::count(rows.len() as u64);
     let age = look.age_text(since);
-    let summary = format!("{number} tasks overdue, nobody runs them; the first is {name}{age}");
+    let summary = format!("{number} tasks overdue, no worker runs them; the first is {name}{age}");
     let finding = Finding::new("overdue_task", Severity::Warning, summary, Subject::Task(first.task));
     Some(Finding { since, ..finding.short(format!("{number} tasks overdue, first {name}{age}")) })
 }

@@ -135,7 +135,7 @@ fn new(
     };
     // A type of locktop's own worker, up to 0.1.0.
     let removed =
-        if kind == Some("http") { "; locktop's http was removed: use type command with curl" } else { "" };
+        if kind == Some("http") { "; the type http was removed: use type command with curl" } else { "" };
     let about = format!("{about}{removed}");
     let finding = Finding::new("unserved_type", Severity::Warning, summary, subject).about(about);
     Finding { since, ..finding }

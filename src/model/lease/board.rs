@@ -37,7 +37,7 @@ pub struct LeaseRow {
     pub state: LeaseState,
     /// Seconds until it ends, at the moment it was read; less than none when it has.
     pub left: Option<f64>,
-    /// Whether its owner's session is there; none where that cannot be told.
+    /// Whether its owner's session is connected; none where that cannot be told.
     pub owner_alive: Option<bool>,
     /// Process id of its owner's session; none where the table does not say it.
     pub owner_pid: Option<i32>,

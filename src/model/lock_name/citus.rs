@@ -26,7 +26,7 @@ pub(super) fn resolve(tag: &LockTag) -> Option<LockName> {
         _ if class > 3 => format!("Citus lock of class {class}"),
         _ => return None,
     };
-    let origin = format!("an advisory lock of class {class}, which only Citus is known to take");
+    let origin = format!("an advisory lock of class {class}, known only from Citus");
     Some(LockName::new(name, false, origin))
 }
 

@@ -25,7 +25,7 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
         return None;
     }
     let uncertain = !context.is_by(&["distributedlock", ".net"]);
-    Some(LockName::new(name, uncertain, "reads as a name in the encoding of .NET's DistributedLock"))
+    Some(LockName::new(name, uncertain, "decodes to a name in the encoding of .NET's DistributedLock"))
 }
 
 /// The name in `bits`, if it consists of characters that a name would.

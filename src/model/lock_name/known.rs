@@ -46,14 +46,14 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
         LockKey::Pair(kind @ 0..=10, id) if context.is_by(&["concourse", "atc"]) => Some(LockName::new(
             format!("Concourse lock type {kind} of {id}"),
             true,
-            "the application calls itself Concourse, which locks (type 0 to 10, id)",
+            "the application_name is Concourse, which locks (type 0 to 10, id)",
         )),
         // The name behind the hash is not known; that half of the pair is always 0 is the mark.
         LockKey::Pair(crc @ 0x0010_0000..=i32::MAX, 0) => Some(LockName::new(
             "with_advisory_lock",
             true,
             format!(
-                "the pair (crc32(name) & 0x7fffffff, 0) is how Ruby's with_advisory_lock makes its keys; here {crc}"
+                "the pair (crc32(name) & 0x7fffffff, 0) is the form of keys of Ruby's with_advisory_lock; here {crc}"
             ),
         )),
         LockKey::Pair(..) => None,
@@ -75,7 +75,8 @@ fn worker(context: Context<'_>) -> LockName {
 /// Name, trust and origin of a bigint key.
 fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
     const FIXED: &str = "the fixed key of this software";
-    const SMALL: &str = "a small or round number that this software uses as its key, and others may, too";
+    const SMALL: &str =
+        "a small or round number that is the key of this software, but other software may use it too";
     Some(match key {
         72_707_369 => ("Prisma Migrate", Certain, FIXED),
         FLYWAY => {

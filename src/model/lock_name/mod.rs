@@ -226,7 +226,7 @@ impl LockNames {
                 hash::hashtext([before.as_bytes(), text.as_bytes()].concat().as_slice()) == number
             })
             .map(|(before, text)| {
-                LockName::new(format!("{before}{text}"), false, "hashtext of what a task is called")
+                LockName::new(format!("{before}{text}"), false, "hashtext of a task's name")
             })
     }
 

@@ -53,7 +53,7 @@ pub struct Meeting {
     pub waiting: usize,
     /// The oldest transaction among those that have it locked.
     pub oldest: Option<(Party, Timestamp)>,
-    /// Sessions of the database of which the role may not see whether they have a snapshot that is waited for.
+    /// Sessions of the database of which the role cannot see whether they have a snapshot that is waited for.
     pub hidden: usize,
 }
 

@@ -130,7 +130,7 @@ impl AdapterTarget {
     /// What a role needs for it, beside what it needs to read.
     pub fn grants(&self) -> String {
         format!(
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON {}, and USAGE on their sequences where rows are added",
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON {}, and USAGE on the sequences of tables to which rows are added",
             self.tables.join(", ")
         )
     }

@@ -8,7 +8,7 @@ use super::{ActionPlan, PlanContext, TargetKind, rows, signal};
 /// Why the server would not act on a target any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// It is not there any more.
+    /// It no longer exists.
     Gone,
     /// This role cannot see it any more.
     Hidden,
@@ -33,15 +33,15 @@ pub enum Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Gone => "is gone",
+            Self::Gone => "has ended",
             Self::Hidden => "is no longer visible to this role",
             Self::OtherTransaction => "its transaction has ended",
             Self::OtherQuery => "its query has ended",
-            Self::RanSomething => "has run another statement since: it may serve another client",
+            Self::RanSomething => "has run another statement since then: it may serve another client",
             Self::OtherClient => "now serves another client",
             Self::NotActive => "no longer runs a query",
             Self::HoldsNotAnyMore => "no longer holds that lock",
-            Self::BlocksNobody => "no longer blocks anyone",
+            Self::BlocksNobody => "no longer blocks any session",
             Self::OtherRow => "its row has changed",
         })
     }

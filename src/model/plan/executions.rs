@@ -52,11 +52,11 @@ pub struct Recovery {
 pub fn executions(context: &PlanContext<'_>, which: &RecoveryScope) -> Recovery {
     let mut recovery = Recovery { request: None, refused: Vec::new(), hidden: 0 };
     let Some(index) = PlanIndex::of(context) else {
-        recovery.refused.push(server("nothing has been seen of it yet"));
+        recovery.refused.push(server("no snapshot of it yet"));
         return recovery;
     };
     if index.is_standby() {
-        recovery.refused.push(server("this is a standby, which takes no writes: do it on the primary"));
+        recovery.refused.push(server("this is a standby, which is read-only: do it on the primary"));
         return recovery;
     }
     match which {
@@ -75,7 +75,7 @@ fn all(index: &PlanIndex<'_>, state: TaskState, within: &RecoveryFilter, recover
     let set = index.snapshot.task_sets.iter().find(|set| set.tables.table == table);
     let Some(schema) = set.and_then(schema) else {
         recovery.refused.push(server(
-            "these tables are not those of locktop schema install, the only ones whose executions can be recovered",
+            "these tables were not created by locktop schema install; only executions of those can be recovered",
         ));
         return;
     };
@@ -123,7 +123,7 @@ fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut
         let rows = &index.context.view.tasks.rows;
         let row = rows.iter().find(|row| row.task == *task && row.again == *again);
         let found = match row {
-            None => Err((format!("task {}", task.id), "is gone".to_owned())),
+            None => Err((format!("task {}", task.id), "no longer exists".to_owned())),
             Some(row) => {
                 let name = text::one_line(&row.name(index.snapshot)).into_owned();
                 wanted(index, row).map_err(|reason| (name, reason))
@@ -159,7 +159,7 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
         (TaskState::Leaked, _) => {
             let holder = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
             return Err(format!(
-                "it is not running; {holder} holds its key for nothing: K ends that session"
+                "it is not running; {holder} holds its key without an execution: K terminates that session"
             ));
         }
         (_, None) => return Err("it is not running".to_owned()),
@@ -168,14 +168,16 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
     let also = |set: &TaskSet| also_of(&index.snapshot.task_sets, set, set.key(execution)?).cloned();
     let also = row.set(index.snapshot).and_then(also);
     let Some(schema) = row.set(index.snapshot).and_then(schema) else {
-        return Err("its tables are not those of locktop schema install: recover it by itself".to_owned());
+        return Err("its tables are not those of locktop schema install: recover it alone".to_owned());
     };
     match row.state {
         TaskState::Orphan | TaskState::Slow => Ok((schema, execution.id)),
         TaskState::Running => Err(format!("runs, within its timeout of {limit}")),
         _ => Err(match also.filter(|_| row.held) {
-            Some(also) => format!("its key is held, and is also that of a task of {}", text::one_line(&also)),
-            None => "whether it runs cannot be told, or not yet: look again in a moment".to_owned(),
+            Some(also) => {
+                format!("its key is held, and is also the key of a task of {}", text::one_line(&also))
+            }
+            None => "not known yet whether it is running: retry in a moment".to_owned(),
         }),
     }
 }
@@ -225,18 +227,19 @@ fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> Pla
     facts.push(effect);
     let mut cautions = Vec::new();
     if let Some(pid) = ended(row) {
-        let words =
-            format!("its worker is alive: its session {pid} is ended, and its process has to stop by itself");
+        let words = format!(
+            "its worker is alive: its session {pid} will be terminated; its process must stop on its own"
+        );
         cautions.push(Caution::new(CautionKind::Owner, words));
     } else {
         let words = "the worker may still be running; unfenced work may run twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
     }
     if seen.gives_up() {
-        let next = if seen.is_scheduled { "runs next by its schedule" } else { "not run again" };
+        let next = if seen.is_scheduled { "it runs next by its schedule" } else { "it is not run again" };
         cautions.push(Caution::new(
             CautionKind::GivesUp,
-            format!("this was its last attempt: given up, and {next}"),
+            format!("this was its last attempt: failed for good, and {next}"),
         ));
     }
     for also in &row.also_ended {

@@ -66,14 +66,14 @@ impl Known {
         for party in parties {
             let name = name(view, snapshot, party);
             match about(view, party) {
-                None => known.refused.push(format!("{name} blocks nobody")),
+                None => known.refused.push(format!("{name} blocks no session")),
                 Some(Finding { expected: Some(entry), .. }) => {
                     expected.push((name, ExpectedBlocker::clone(entry)));
                 }
                 Some(_) => match entry(view, snapshot, party) {
                     Some(entry) => made.push((name, entry)),
                     None => known.refused.push(format!(
-                        "{name}: nothing is known of it that tells it apart (pg_read_all_stats shows it)"
+                        "{name}: nothing known distinguishes it from other sessions (GRANT pg_read_all_stats shows more)"
                     )),
                 },
             }

@@ -14,7 +14,7 @@ use crate::text::one_line;
 /// `backend_type` of what 18 has a role for.
 const AUTOVACUUM_WORKER: &str = "autovacuum worker";
 
-/// What a role lacks for an action. Shown as one harmless line, with the statement that would help.
+/// What a role lacks for an action. Shown as one harmless line, with the statement that is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
     /// What it may not do: `end sessions of "app"`.
@@ -40,7 +40,7 @@ pub enum Needs {
 }
 
 impl Lack {
-    /// The statement that would help; none where only being a superuser does.
+    /// The statement that is needed; none where only being a superuser does.
     pub fn grant(&self) -> Option<&str> {
         match &self.needs {
             Needs::Superuser => None,
@@ -53,8 +53,10 @@ impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, role, needs } = self;
         match needs {
-            Needs::Superuser => write!(f, "role {role} may not {what}: only a superuser may"),
-            Needs::Grant { statement, .. } => write!(f, "role {role} may not {what}: {statement}"),
+            Needs::Superuser => write!(f, "role {role} is not permitted to {what}: only a superuser is"),
+            Needs::Grant { statement, .. } => {
+                write!(f, "role {role} is not permitted to {what}: {statement}")
+            }
         }
     }
 }
@@ -84,11 +86,11 @@ impl Rights {
         }
         let whose = self.whose(owner, backend_type);
         let needs = if self.needs_superuser(whose) { Needs::Superuser } else { self.needs_grant(whose)? };
-        let doing = if verb == Verb::Cancel { "cancel" } else { "end" };
+        let doing = if verb == Verb::Cancel { "cancel" } else { "terminate" };
         let kind = match (verb, whose) {
             (_, Whose::Autovacuum) => "autovacuum workers".to_owned(),
             (_, Whose::Nobody) => "processes without a role".to_owned(),
-            (_, Whose::Hidden) => "processes that it does not see".to_owned(),
+            (_, Whose::Hidden) => "processes that are hidden from it".to_owned(),
             (Verb::Cancel, Whose::Superuser(name)) => format!("queries of the superuser {}", shown(name)),
             (_, Whose::Superuser(name)) => format!("sessions of the superuser {}", shown(name)),
             (Verb::Cancel, Whose::Role(name)) => format!("queries of {}", shown(name)),
@@ -202,7 +204,7 @@ mod tests {
     fn grants_are_named_one_by_one() {
         let mut rights = ops(170_000);
         let app = |rights: &Rights| lack(rights, Some("app"), "client backend");
-        let may_not = "role \"ops\" may not end sessions of \"app\": ";
+        let may_not = "role \"ops\" is not permitted to terminate sessions of \"app\": ";
         assert_eq!(app(&rights), format!("{may_not}GRANT pg_read_all_stats, pg_signal_backend TO \"ops\""));
         rights.read_all_stats = true;
         assert_eq!(app(&rights), format!("{may_not}GRANT pg_signal_backend TO \"ops\""));
@@ -211,7 +213,7 @@ mod tests {
         rights.read_all_stats = true;
         assert_eq!(app(&rights), "nothing");
         let cancel = rights.lacks(Verb::Cancel, Some("postgres"), None).unwrap();
-        let text = "role \"ops\" may not cancel queries of the superuser \"postgres\": only a superuser may";
+        let text = "role \"ops\" is not permitted to cancel queries of the superuser \"postgres\": only a superuser is";
         assert_eq!((cancel.to_string().as_str(), cancel.grant()), (text, None));
         rights.superuser = true;
         assert_eq!(lack(&rights, Some("postgres"), "client backend"), "nothing");
@@ -228,7 +230,7 @@ mod tests {
         assert_eq!(lack(&rights, Some("app"), "client backend"), "nothing");
         // A member of a superuser is none.
         rights.member_of.push("postgres".into());
-        assert!(lack(&rights, Some("postgres"), "client backend").ends_with("only a superuser may"));
+        assert!(lack(&rights, Some("postgres"), "client backend").ends_with("only a superuser is"));
     }
 
     #[test]
@@ -239,13 +241,13 @@ mod tests {
         };
         for (version, text) in [
             (140_009, "nothing"),
-            (140_010, "role \"ops\" may not end autovacuum workers: only a superuser may"),
+            (140_010, "role \"ops\" is not permitted to terminate autovacuum workers: only a superuser is"),
             (150_004, "nothing"),
             (160_000, "nothing"),
-            (170_000, "role \"ops\" may not end autovacuum workers: only a superuser may"),
+            (170_000, "role \"ops\" is not permitted to terminate autovacuum workers: only a superuser is"),
             (
                 180_000,
-                "role \"ops\" may not end autovacuum workers: GRANT pg_signal_autovacuum_worker TO \"ops\"",
+                "role \"ops\" is not permitted to terminate autovacuum workers: GRANT pg_signal_autovacuum_worker TO \"ops\"",
             ),
         ] {
             assert_eq!(worker(version, false), text, "{version}");
@@ -253,14 +255,16 @@ mod tests {
         assert_eq!(worker(180_000, true), "nothing");
         let rights = Rights { read_all_stats: true, signal_autovacuum: true, ..ops(180_000) };
         let launcher = lack(&rights, None, "autovacuum launcher");
-        assert_eq!(launcher, "role \"ops\" may not end processes without a role: only a superuser may");
+        assert_eq!(
+            launcher,
+            "role \"ops\" is not permitted to terminate processes without a role: only a superuser is"
+        );
     }
 
     #[test]
     fn what_is_not_seen_has_to_be_seen_first() {
         let lack = ops(180_000).lacks(Verb::Terminate, None, None).unwrap().to_string();
-        let text =
-            "role \"ops\" may not end processes that it does not see: GRANT pg_read_all_stats TO \"ops\"";
+        let text = "role \"ops\" is not permitted to terminate processes that are hidden from it: GRANT pg_read_all_stats TO \"ops\"";
         assert_eq!(lack, text);
     }
 

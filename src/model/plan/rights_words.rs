@@ -17,7 +17,10 @@ impl Rights {
         vec![
             ("sees", self.sight()),
             ("ends", self.reach()),
-            ("superusers", format!("the sessions of {} only a superuser may end", names(&self.superusers))),
+            (
+                "superusers",
+                format!("the sessions of {} can be terminated only by a superuser", names(&self.superusers)),
+            ),
             ("autovacuum", self.autovacuum()),
         ]
     }
@@ -33,7 +36,7 @@ impl Rights {
     /// Ending, and cancelling, which takes the same.
     fn reach(&self) -> String {
         let missing = match (self.read_all_stats, self.signal_backend) {
-            (true, true) => return "the sessions of all roles that are no superusers".to_owned(),
+            (true, true) => return "the sessions of all roles except superusers".to_owned(),
             (true, false) => "pg_signal_backend",
             (false, true) => "pg_read_all_stats",
             (false, false) => "pg_read_all_stats, pg_signal_backend",
@@ -44,10 +47,12 @@ impl Rights {
     fn autovacuum(&self) -> String {
         let missing = self.lacks(super::Verb::Terminate, None, Some("autovacuum worker"));
         match missing {
-            None => "it may end autovacuum workers".to_owned(),
+            None => "it can terminate autovacuum workers".to_owned(),
             Some(lack) => match lack.grant() {
-                Some(grant) => format!("to end autovacuum workers: {grant}"),
-                None => "autovacuum workers only a superuser may end, before PostgreSQL 18".to_owned(),
+                Some(grant) => format!("to terminate autovacuum workers: {grant}"),
+                None => {
+                    "autovacuum workers can be terminated only by a superuser before PostgreSQL 18".to_owned()
+                }
             },
         }
     }
@@ -80,9 +85,12 @@ mod tests {
         let grant = "GRANT pg_read_all_stats, pg_signal_backend TO \"ops\"";
         assert_eq!(word(&rights, "ends"), format!("the sessions of app, ops; for those of others: {grant}"));
         assert!(word(&rights, "sees").ends_with("GRANT pg_read_all_stats TO \"ops\""));
-        assert_eq!(word(&rights, "superusers"), "the sessions of postgres only a superuser may end");
+        assert_eq!(
+            word(&rights, "superusers"),
+            "the sessions of postgres can be terminated only by a superuser"
+        );
         (rights.read_all_stats, rights.signal_backend) = (true, true);
-        assert_eq!(word(&rights, "ends"), "the sessions of all roles that are no superusers");
+        assert_eq!(word(&rights, "ends"), "the sessions of all roles except superusers");
         assert!(word(&rights, "autovacuum").ends_with("before PostgreSQL 18"));
         rights.version_num = 180_001;
         assert!(word(&rights, "autovacuum").ends_with("GRANT pg_signal_autovacuum_worker TO \"ops\""));

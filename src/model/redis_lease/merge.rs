@@ -91,7 +91,7 @@ impl RedisLease {
         self.first..self.first.saturating_add(usize::try_from(self.servers).unwrap_or(usize::MAX))
     }
 
-    /// Whether somebody has set a lock without a term: it stays when its holder dies. `SETNX` and `EXPIRE` as two commands
+    /// Whether somebody has set a lock without a term: it remains if its holder dies. `SETNX` and `EXPIRE` as two commands
     /// leave that behind when the client dies between them.
     pub fn leaks(&self) -> bool {
         self.without_expiry > 0 && self.places.iter().any(|place| place.value.is_lock())

@@ -6,10 +6,9 @@ use super::forms::{AS, AX, S, SRX, SUX, X};
 use crate::model::lock::LockMode;
 
 const NOTHING: &[LockMode] = &[];
-const TWICE: &str =
-    "of two sessions that change the same object the second fails: tuple concurrently updated";
-const DEPENDENTS: &str = "what depends on it, in AccessExclusive";
-const CODE: &str = "what its code locks";
+const TWICE: &str = "if two sessions change the same object, the second fails: tuple concurrently updated";
+const DEPENDENTS: &str = "objects that depend on it, in AccessExclusive";
+const CODE: &str = "objects that its code locks";
 
 const fn form(name: &'static str, pattern: &'static str, modes: &'static [LockMode]) -> Form {
     Form::new(name, pattern, modes, "")
@@ -37,8 +36,8 @@ pub(super) static STATEMENTS: &[Form] = &[
     form("ALTER SCHEMA", "ALTER SCHEMA % {RENAME TO %|OWNER TO *}", NOTHING).note(TWICE),
     form("DROP SCHEMA", "DROP SCHEMA #SCHEMA+ [{CASCADE|RESTRICT}]", &[AX])
         .unseen("CASCADE", "everything in it, in AccessExclusive"),
-    form("CREATE EXTENSION", "CREATE EXTENSION [IF NOT EXISTS] *", NOTHING).unseen("", "what its script locks"),
-    form("ALTER EXTENSION … UPDATE", "ALTER EXTENSION % UPDATE *", NOTHING).unseen("", "what its script locks"),
+    form("CREATE EXTENSION", "CREATE EXTENSION [IF NOT EXISTS] *", NOTHING).unseen("", "objects that its script locks"),
+    form("ALTER EXTENSION … UPDATE", "ALTER EXTENSION % UPDATE *", NOTHING).unseen("", "objects that its script locks"),
     form("ALTER EXTENSION … SET SCHEMA", "ALTER EXTENSION #EXTENSION SET SCHEMA #SCHEMA", &[AX])
         .unseen("", "its members"),
     form(
@@ -128,7 +127,7 @@ pub(super) static STATEMENTS: &[Form] = &[
     // What runs code that is not in the text.
     form("DO", "DO *", NOTHING).unseen("", CODE),
     form("CALL", "CALL % ()", NOTHING).unseen("", CODE),
-    form("EXECUTE", "EXECUTE $ [()]", NOTHING).unseen("", "what its statement locks: it is not prepared in this text"),
+    form("EXECUTE", "EXECUTE $ [()]", NOTHING).unseen("", "objects that its statement locks: it is not prepared in this text"),
     form("FETCH, MOVE, CLOSE", "{FETCH|MOVE|CLOSE} *", NOTHING)
         .note("the locks were taken by DECLARE; rows of FOR UPDATE are locked as they are fetched"),
     // Notifications, settings, transactions.

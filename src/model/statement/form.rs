@@ -140,7 +140,7 @@ pub struct Form {
     pub(super) replaces: bool,
     /// Whether a type that it names may be a composite one, which is locked as a relation.
     pub(super) composite: bool,
-    /// Locks that its text does not show, if it has the key word: `("CASCADE", "what depends on it")`. Empty: its text shows all.
+    /// Locks that its text does not show, if it has the key word: `("CASCADE", "objects that depend on it")`. Empty: its text shows all.
     pub(super) unseen: (&'static str, &'static str),
     /// What else is to be known.
     pub note: &'static str,

@@ -88,7 +88,7 @@ fn what_statements_take() {
             "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; DROP TABLE a $$",
             "CREATE FUNCTION, PROCEDURE:",
         ),
-        ("DO $$ BEGIN DROP TABLE a; END $$", "DO:?what its code locks"),
+        ("DO $$ BEGIN DROP TABLE a; END $$", "DO:?objects that its code locks"),
         ("SELECT (1", "syntax error: a parenthesis is not closed"),
         ("SELECT 1)", "syntax error at or near \")\""),
         ("SELECT 'open", "syntax error: a quoted string does not end"),

@@ -16,7 +16,7 @@ pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
     };
     match row.key {
         _ if snapshot.server().is_none_or(|server| server.in_recovery) => {
-            "a standby does not see the locks of the primary".to_owned()
+            "the locks of the primary are not visible on a standby".to_owned()
         }
         KeyState::Unseen => unseen(row, snapshot).to_owned(),
         KeyState::Free { proof, .. } => {
@@ -26,20 +26,22 @@ pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
                 seen.map_or_else(String::new, |seconds| format!(", seen free for {}", duration(seconds)));
             let then =
                 row.orphan_in.map_or_else(String::new, |left| format!(": an orphan in {}", duration(left)));
-            format!("nobody holds {key}{}{seen}{then}", proved(proof))
+            format!("no session holds {key}{}{seen}{then}", proved(proof))
         }
         KeyState::Held => holder,
         KeyState::HeldBySomebody => match execution.worker.as_deref() {
-            Some(worker) => format!("{holder}, and nothing ties it to {}", one_line(worker)),
-            None => format!("{holder}, and the log names no worker"),
+            Some(worker) => format!("{holder}; nothing links it to {}", one_line(worker)),
+            None => format!("{holder}; the log names no worker"),
         },
         KeyState::HeldForOther => format!("{holder} for another execution: this row is stale"),
         KeyState::HeldByOther => {
             let set = row.set(snapshot);
             let also = set.and_then(|set| also_of(&snapshot.task_sets, set, set.key(execution)?));
             match (also, execution.backend_pid) {
-                (Some(also), None) => format!("{holder}, which is also that of a task of {}", one_line(also)),
-                (_, Some(logged)) => format!("{holder}, and the log names session {logged}"),
+                (Some(also), None) => {
+                    format!("{holder}, which is also the key of a task of {}", one_line(also))
+                }
+                (_, Some(logged)) => format!("{holder}; the log names session {logged}"),
                 (None, None) => holder,
             }
         }
@@ -58,11 +60,11 @@ fn key(row: &TaskRow) -> String {
 fn proved(proof: Option<Proof>) -> &'static str {
     match proof {
         Some(Proof::Namespace) => "",
-        Some(Proof::Config) => " (its key by the config)",
+        Some(Proof::Config) => " (its key according to the config)",
         Some(Proof::Row) => " (the id of its task, and its lock_id)",
-        Some(Proof::Function) => " (which a function beside its table locks)",
+        Some(Proof::Function) => " (locked by a function of its schema)",
         Some(Proof::SeenEnding) => ", and the session that held it has ended",
-        None => ", if that is what its worker locks",
+        None => ", if its worker locks that key",
     }
 }
 
@@ -73,6 +75,6 @@ fn unseen(row: &TaskRow, snapshot: &Snapshot) -> &'static str {
     } else if row.set(snapshot).is_none_or(|set| !set.executions.is_known()) {
         "the log could not be read"
     } else {
-        "its row stores no key ([tables] task_key in the config says what is locked)"
+        "its row stores no key ([tables] task_key in the config names the key)"
     }
 }

@@ -81,33 +81,34 @@ impl<'a> SnapshotView<'a> {
     /// What has to happen before it gives back what it has until the end of its transaction.
     fn until(self, party: Party) -> String {
         let Party::Backend(_) = party else {
-            return "It has no process: its locks stay until somebody sends COMMIT PREPARED or ROLLBACK PREPARED.".to_owned();
+            return "It has no process: its locks are held until COMMIT PREPARED or ROLLBACK PREPARED."
+                .to_owned();
         };
         let Some(backend) = self.backend_of(party) else {
-            return "It keeps that until its transaction ends.".to_owned();
+            return "It holds that until its transaction ends.".to_owned();
         };
         let kind = backend.backend_type.as_deref().unwrap_or_default();
         if kind == "autovacuum worker" {
             return if backend.prevents_wraparound() {
-                "It keeps that until it has done, and does not give way, as it prevents wraparound."
+                "It holds that until it has finished; it is not canceled for other sessions, because it prevents wraparound."
                     .to_owned()
             } else {
-                "It keeps that until it has done; the server ends it by itself when somebody has waited for deadlock_timeout.".to_owned()
+                "It holds that until it has finished; the server cancels it automatically when a session has waited for deadlock_timeout.".to_owned()
             };
         }
         match backend.state {
             Some(State::IdleInTransaction | State::IdleInTransactionAborted) => format!(
-                "It keeps that until its transaction ends, and has been idle in it{}: its client has to end it.",
+                "It holds that until its transaction ends, and has been idle in it{}: its client must end it.",
                 self.long(backend.state_change)
             ),
             Some(State::Active) if self.graph.wait_of(party).is_some() => {
-                "It keeps that until its transaction ends, and waits itself.".to_owned()
+                "It holds that until its transaction ends, and is itself waiting.".to_owned()
             }
             Some(State::Active) => format!(
-                "It keeps that until its transaction ends, and has run its statement{}.",
+                "It holds that until its transaction ends, and has run its statement{}.",
                 self.long(backend.query_start)
             ),
-            _ => "It keeps that until its transaction ends.".to_owned(),
+            _ => "It holds that until its transaction ends.".to_owned(),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
         LockType::Extend => momentary(
             wait,
             "adds pages to",
-            "one session does that at a time, for a moment: many who wait mean many that insert at once",
+            "one session at a time, for a moment: many waiting sessions mean many concurrent inserts",
         ),
         LockType::Page => momentary(wait, "waits for", "an index locks a page for a moment"),
         _ => plain(wait, holder),
@@ -22,7 +22,7 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
     if holder.is_none()
         && let Some(ahead) = wait.ahead()
     {
-        said.push(format!("{} stands before it in the queue.", wait.look.who(ahead.party)));
+        said.push(format!("{} is ahead of it in the queue.", wait.look.who(ahead.party)));
     }
     said
 }
@@ -39,7 +39,7 @@ fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let is_row = row.locktype() == LockType::Tuple;
     let wants = match &wait.statement {
         _ if is_row => format!(
-            "{name} wants the {}, which {who} has changed or locked: it waits for the end of that transaction.",
+            "{name} needs the {}, which {who} has changed or locked: it waits for the end of that transaction.",
             look.target(row, wait.waiter.party)
         ),
         Some(statement) if statement.name == "INSERT" => format!(
@@ -47,7 +47,7 @@ fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         ),
         Some(statement) if changes_rows(&statement.name) => {
             format!(
-                "{name} wants a row that {who} has changed or locked: it waits for the end of that transaction."
+                "{name} needs a row that {who} has changed or locked: it waits for the end of that transaction."
             )
         }
         _ => format!("{name} waits for the end of the transaction of {who}."),
@@ -71,10 +71,10 @@ fn changes_rows(name: &str) -> bool {
 fn tuple(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let row = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let first = holder.map(|(party, _)| {
-        let waits = if wait.look.graph.wait_of(party).is_some() { ", and waits itself" } else { "" };
-        format!(" {} is the next to have it{waits}.", wait.look.who(party))
+        let waits = if wait.look.graph.wait_of(party).is_some() { ", and is itself waiting" } else { "" };
+        format!(" {} is next in the queue for it{waits}.", wait.look.who(party))
     });
-    vec![format!("{} wants the {row}, as others do.{}", wait.name(), first.unwrap_or_default())]
+    vec![format!("{} needs the {row}, as other sessions do.{}", wait.name(), first.unwrap_or_default())]
 }
 
 /// CREATE INDEX CONCURRENTLY and its like.
@@ -84,7 +84,7 @@ fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let waits = wait.statement.as_ref().is_some_and(|statement| statement.waits_for().is_some());
     let first = if waits {
         format!(
-            "{} goes on when the transactions that were there before it have ended: now it waits for that of {who}.",
+            "{} continues when all transactions that started before it have ended; now it waits for that of {who}.",
             wait.name()
         )
     } else {
@@ -97,7 +97,7 @@ fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let look = wait.look;
     let how = |mode: LockMode| if mode == LockMode::Share { "shared" } else { "exclusively" };
     let asks =
-        format!("It asks for {} {}.", look.target(&wait.queue.tag, wait.waiter.party), how(wait.waiter.mode));
+        format!("It requests {} {}.", look.target(&wait.queue.tag, wait.waiter.party), how(wait.waiter.mode));
     let Some((party, has)) = holder else { return vec![asks] };
     let mode = has.iter().last().unwrap_or(LockMode::Exclusive);
     let is_in_transaction = look.backend_of(party).is_none_or(|backend| backend.xact_start.is_some());
@@ -105,11 +105,11 @@ fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         Party::Prepared(_) => look.until(party),
         // Without a transaction it can only be the session's.
         Party::Backend(_) if !is_in_transaction => {
-            "It is in no transaction: it keeps that until it calls pg_advisory_unlock or its session ends.".to_owned()
+            "It has no open transaction: it holds that until it calls pg_advisory_unlock or its session ends.".to_owned()
         }
-        Party::Backend(_) => "It keeps that until it calls pg_advisory_unlock or its session ends; one of pg_advisory_xact_lock until its transaction ends.".to_owned(),
+        Party::Backend(_) => "It holds that until it calls pg_advisory_unlock or its session ends; with pg_advisory_xact_lock, until its transaction ends.".to_owned(),
     };
-    vec![asks, format!("{} has it {}.", look.who(party), how(mode)), until]
+    vec![asks, format!("{} holds it {}.", look.who(party), how(mode)), until]
 }
 
 fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
@@ -123,9 +123,9 @@ fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
 /// Of all other locks: what is asked for, and who has it.
 fn plain(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let what = wait.look.target(&wait.queue.tag, wait.waiter.party);
-    let mut said = vec![format!("It asks for {} on {what}.", wait.waiter.mode.short())];
+    let mut said = vec![format!("It requests {} on {what}.", wait.waiter.mode.short())];
     if let Some((party, has)) = holder {
-        said.push(format!("{} has {} on it.", wait.look.who(party), modes(has)));
+        said.push(format!("{} holds {} on it.", wait.look.who(party), modes(has)));
         said.push(wait.look.until(party));
     }
     said

@@ -17,13 +17,13 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
         let more = holders.count();
         if more > 0 {
             said.push(format!(
-                "{more} more {} it in modes that are in its way.",
-                if more == 1 { "has" } else { "have" }
+                "{more} more {} modes that conflict with its request.",
+                if more == 1 { "session holds" } else { "sessions hold" }
             ));
         }
     } else if let Some(ahead) = wait.ahead() {
         said.push(format!(
-            "Nobody who has it is in its way: {} stands before it in the queue, asks for {}, and nobody passes who would be in the way of that.",
+            "No session that holds it blocks the request. {} is ahead in the queue and requests {}; requests that conflict with that wait behind it.",
             wait.look.who(ahead.party),
             ahead.mode.short()
         ));
@@ -37,7 +37,7 @@ fn needs(wait: &Wait<'_>, table: &str) -> String {
     let need = wait.waiter.mode;
     match wait.statement.as_ref().filter(|statement| statement.mode_on(table) == Some(need)) {
         Some(statement) => format!("{} takes {} on {table}.", statement.name, need.short()),
-        None => format!("It asks for {} on {table}, as {}.", need.short(), by(need, "does", "do")),
+        None => format!("It requests {} on {table}, the lock of {}.", need.short(), taken_by(need)),
     }
 }
 
@@ -49,33 +49,26 @@ fn holds(look: SnapshotView<'_>, party: Party, has: LockModes, table: &str) -> S
     let taken = match statement {
         Some(statement) if is_active => format!("which its {} takes", statement.name),
         Some(statement) => format!("which its last statement, {}, takes", statement.name),
-        None => format!("as {} it", by(strongest, "takes", "take")),
+        None => format!("the lock of {}", taken_by(strongest)),
     };
-    format!("{} has {} on it, {taken}: {}.", look.who(party), modes(has), beside(strongest))
+    format!("{} holds {} on it, {taken}: {}.", look.who(party), modes(has), beside(strongest))
 }
 
-/// `CREATE INDEX takes`, `INSERT, UPDATE, DELETE, MERGE take`
-fn by(mode: LockMode, one: &str, several: &str) -> String {
-    let statements = taken_by(mode);
-    format!("{statements} {}", if statements.contains(',') { several } else { one })
-}
-
-/// Who stands behind it although those that have the lock would let them pass.
+/// How many wait behind it although they do not conflict with those that hold the lock.
 fn behind(wait: &Wait<'_>) -> Option<String> {
     let held = wait.queue.holders.iter().fold(LockModes::default(), |all, holder| all.union(holder.modes));
     let own = LockModes::of(wait.waiter.mode);
     let after = wait.queue.waiters.get(wait.place + 1..)?.iter();
     let kept =
         after.filter(|other| other.mode.conflicts_with(own) && !other.mode.conflicts_with(held)).count();
-    let stand = if kept == 1 { "stands" } else { "stand" };
-    (kept > 0).then(|| {
-        format!("{kept} more {stand} behind it, although {} alone would let them pass.", holders(wait))
-    })
+    let sessions = if kept == 1 { "session waits" } else { "sessions wait" };
+    (kept > 0)
+        .then(|| format!("{kept} more {sessions} behind it, without a conflict with {}.", holders(wait)))
 }
 
 fn holders(wait: &Wait<'_>) -> String {
     match wait.queue.holders.as_slice() {
         [one] => wait.look.who(one.party),
-        _ => "those who have it".to_owned(),
+        _ => "the sessions that hold it".to_owned(),
     }
 }

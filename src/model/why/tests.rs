@@ -21,21 +21,21 @@ fn a_migration_behind_an_idle_transaction() {
     assert_eq!(
         said(sample::incident(0.0), 4410),
         "ALTER TABLE … ADD COLUMN takes AccessExclusive on accounts.\n\
-         4312 app@web-3 has RowExclusive on it, as INSERT, UPDATE, DELETE, MERGE take it: others can read it, lock its rows (FOR UPDATE), \
+         4312 app@web-3 holds RowExclusive on it, the lock of INSERT, UPDATE, DELETE, MERGE: others can read it, lock its rows (FOR UPDATE), \
          change its rows, and vacuum or analyze it, but not build an index on it, add triggers to it, or drop, truncate or alter it.\n\
-         It keeps that until its transaction ends, and has been idle in it for 3m12s: its client has to end it.\n\
-         16 more stand behind it, although 4312 app@web-3 alone would let them pass."
+         It holds that until its transaction ends, and has been idle in it for 3m12s: its client must end it.\n\
+         16 more sessions wait behind it, without a conflict with 4312 app@web-3."
     );
     assert_eq!(
         said(sample::incident(0.0), 4470),
         "SELECT takes AccessShare on accounts.\n\
-         Nobody who has it is in its way: 4410 deploy@ci stands before it in the queue, asks for AccessExclusive, and nobody passes who would \
-         be in the way of that."
+         No session that holds it blocks the request. 4410 deploy@ci is ahead in the queue and requests AccessExclusive; requests that \
+         conflict with that wait behind it."
     );
     assert_eq!(said(sample::incident(0.0), 4312), "", "it does not wait");
     assert!(said(sample::incident(0.0), 5001).contains(
-        "the prepared transaction 'order-17' has AccessExclusive on it, as DROP TABLE, TRUNCATE, VACUUM FULL, most of ALTER TABLE take it: \
-         others cannot even read it.\nIt has no process: its locks stay until somebody sends COMMIT PREPARED or ROLLBACK PREPARED."
+        "the prepared transaction 'order-17' holds AccessExclusive on it, the lock of DROP TABLE, TRUNCATE, VACUUM FULL, most of ALTER TABLE: \
+         others cannot even read it.\nIt has no process: its locks are held until COMMIT PREPARED or ROLLBACK PREPARED."
     ));
 }
 
@@ -44,10 +44,10 @@ fn what_took_a_mode_is_said_where_its_statement_shows_it() {
     let index = (LockMode::Share, "CREATE INDEX ON accounts (x)");
     let update = (LockMode::RowExclusive, "UPDATE accounts SET x = 1");
     let text = said(pair(index, update, relation(9)), 2);
-    assert!(text.contains("UPDATE takes RowExclusive on accounts.\n1 app@web has Share on it, which its last statement, CREATE INDEX, takes:"), "{text}");
+    assert!(text.contains("UPDATE takes RowExclusive on accounts.\n1 app@web holds Share on it, which its last statement, CREATE INDEX, takes:"), "{text}");
     let text =
         said(pair((LockMode::Share, "SELECT 1"), (LockMode::RowExclusive, "SELECT f()"), relation(9)), 2);
-    assert!(text.starts_with("It asks for RowExclusive on accounts, as INSERT, UPDATE, DELETE, MERGE do.\n1 app@web has Share on it, as CREATE INDEX takes it:"), "{text}");
+    assert!(text.starts_with("It requests RowExclusive on accounts, the lock of INSERT, UPDATE, DELETE, MERGE.\n1 app@web holds Share on it, the lock of CREATE INDEX:"), "{text}");
 }
 
 /// Each pair of modes of which one waits for the other is said, and no other is.
@@ -56,9 +56,9 @@ fn each_pair_of_modes() {
     for need in crate::model::lock_words::MODES {
         for has in crate::model::lock_words::MODES {
             let text = said(pair((has, ""), (need, ""), relation(9)), 2);
-            let is_said = text.contains(&format!("1 app@web has {} on it", has.short()));
+            let is_said = text.contains(&format!("1 app@web holds {} on it", has.short()));
             assert_eq!(is_said, need.conflicts_with(LockModes::of(has)), "{need:?} {has:?}: {text}");
-            assert!(text.starts_with(&format!("It asks for {} on accounts", need.short())), "{text}");
+            assert!(text.starts_with(&format!("It requests {} on accounts", need.short())), "{text}");
         }
     }
 }
@@ -70,25 +70,25 @@ fn waits_that_are_not_for_a_table() {
     let vxid = LockTag::new(LockType::VirtualXid);
     let of = |kind| relation(9).with_locktype(kind);
     let (x, s) = (LockMode::Exclusive, LockMode::Share);
-    let idle = "It keeps that until its transaction ends, and has been idle in it for 1m00s: its client has to end it.";
+    let idle = "It holds that until its transaction ends, and has been idle in it for 1m00s: its client must end it.";
     for (tag, has, needs, expected) in [
-        (xid, (x, ""), (s, "UPDATE accounts SET x = 1"), format!("UPDATE wants a row that 1 app@web has changed or locked: it waits for the end of that transaction.\n{idle}")),
+        (xid, (x, ""), (s, "UPDATE accounts SET x = 1"), format!("UPDATE needs a row that 1 app@web has changed or locked: it waits for the end of that transaction.\n{idle}")),
         (xid, (x, ""), (s, "INSERT INTO accounts VALUES (1)"), format!("INSERT waits for the end of the transaction of 1 app@web, which has inserted the same key, or changed a row that a foreign key refers to.\n{idle}")),
         (xid, (x, ""), (s, "FLY"), format!("Its statement waits for the end of the transaction of 1 app@web.\n{idle}")),
-        (row, (x, ""), (x, "DELETE FROM accounts"), "DELETE wants the row of accounts (0,7), as others do. 1 app@web is the next to have it.".to_owned()),
-        (vxid, (x, ""), (s, "CREATE INDEX CONCURRENTLY ON accounts (x)"), format!("CREATE INDEX CONCURRENTLY goes on when the transactions that were there before it have ended: now it waits for that of 1 app@web.\n{idle}")),
+        (row, (x, ""), (x, "DELETE FROM accounts"), "DELETE needs the row of accounts (0,7), as other sessions do. 1 app@web is next in the queue for it.".to_owned()),
+        (vxid, (x, ""), (s, "CREATE INDEX CONCURRENTLY ON accounts (x)"), format!("CREATE INDEX CONCURRENTLY continues when all transactions that started before it have ended; now it waits for that of 1 app@web.\n{idle}")),
         (vxid, (x, ""), (s, "DROP TABLE a"), format!("DROP TABLE waits for the end of the transaction of 1 app@web.\n{idle}")),
-        (advisory(42), (s, ""), (x, ""), "It asks for advisory lock 42 exclusively.\n1 app@web has it shared.\nIt keeps that until it calls pg_advisory_unlock or its session ends; one of pg_advisory_xact_lock until its transaction ends.".to_owned()),
-        (of(LockType::Extend), (x, ""), (x, ""), "It adds pages to accounts: one session does that at a time, for a moment: many who wait mean many that insert at once.".to_owned()),
+        (advisory(42), (s, ""), (x, ""), "It requests advisory lock 42 exclusively.\n1 app@web holds it shared.\nIt holds that until it calls pg_advisory_unlock or its session ends; with pg_advisory_xact_lock, until its transaction ends.".to_owned()),
+        (of(LockType::Extend), (x, ""), (x, ""), "It adds pages to accounts: one session at a time, for a moment: many waiting sessions mean many concurrent inserts.".to_owned()),
         (of(LockType::Page), (x, ""), (x, ""), "It waits for page ? of accounts: an index locks a page for a moment.".to_owned()),
-        (of(LockType::Object), (x, ""), (x, ""), format!("It asks for Exclusive on object ?/?.\n1 app@web has Exclusive on it.\n{idle}")),
+        (of(LockType::Object), (x, ""), (x, ""), format!("It requests Exclusive on object ?/?.\n1 app@web holds Exclusive on it.\n{idle}")),
     ] {
         assert_eq!(said(pair(has, needs, tag), 2), expected);
     }
     let mut b = pair((x, ""), (x, ""), advisory(42));
     b.backends[0].xact_start = None;
     assert!(said(b, 2).ends_with(
-        "It is in no transaction: it keeps that until it calls pg_advisory_unlock or its session ends."
+        "It has no open transaction: it holds that until it calls pg_advisory_unlock or its session ends."
     ));
 }
 
@@ -102,22 +102,22 @@ fn the_row_behind_a_transaction_and_who_else_waits_for_it() {
     b.lock(3, xid, LockMode::Share, Some(5.0));
     let text = said(b, 2);
     assert!(
-        text.starts_with("UPDATE wants the row of accounts (0,7), which 1 app@web has changed or locked"),
+        text.starts_with("UPDATE needs the row of accounts (0,7), which 1 app@web has changed or locked"),
         "{text}"
     );
     assert!(text.ends_with("1 more waits for the end of the same transaction."), "{text}");
 }
 
 #[test]
-fn who_gives_way_by_itself() {
+fn autovacuum_is_canceled_unless_it_prevents_wraparound() {
     for (query, expected) in [
         (
             "autovacuum: VACUUM public.accounts",
-            "the server ends it by itself when somebody has waited for deadlock_timeout.",
+            "the server cancels it automatically when a session has waited for deadlock_timeout.",
         ),
         (
             "autovacuum: VACUUM public.accounts (to prevent wraparound)",
-            "does not give way, as it prevents wraparound.",
+            "it is not canceled for other sessions, because it prevents wraparound.",
         ),
     ] {
         let mut b = pair((LockMode::ShareUpdateExclusive, query), (LockMode::Share, ""), relation(9));

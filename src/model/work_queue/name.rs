@@ -21,7 +21,7 @@ pub fn name_of(tables: &[TableRows<Item>], number: i64) -> Option<LockName> {
     let table = owners.next()?;
     let origin = match own {
         Some(id) => format!("the key of item {id} in {}", table.source.name),
-        None => format!("the same number as an item that is being worked on in {}", table.source.name),
+        None => format!("the same number as an item that is in progress in {}", table.source.name),
     };
     let uncertain = own.is_none() || owners.next().is_some();
     Some(LockName { name: format!("queue item {id}").into(), uncertain, origin: origin.into() })

@@ -89,7 +89,7 @@ pub enum ItemState {
     MaybeSlow,
     /// Being worked on, as the table has it; whether it really is cannot be told.
     Unknown,
-    /// Being worked on, as the table has it, and the session that took it is gone: its worker may not know that yet.
+    /// Being worked on, as the table has it, and the session that took it no longer exists: its worker may not know that yet.
     Settling,
     /// Being worked on, as the table has it, and somebody holds its key whom nothing ties to its worker.
     #[strum(serialize = "running?")]

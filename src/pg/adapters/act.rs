@@ -51,17 +51,17 @@ pub fn find_statement(owners: &TrustedOwners, adapter: &Arc<Adapter>) -> String 
 /// [`find_statement`].
 ///
 /// # Errors
-/// When the installation is not there any more, is not to be read, or its version lacks what the statement needs.
+/// When the installation no longer exists, is not to be read, or its version lacks what the statement needs.
 pub fn act_message(owners: &TrustedOwners, on: ActOn<'_>, rows: &[String]) -> Result<String, ActError> {
     let all = found_in(std::slice::from_ref(on.adapter), rows.iter());
     let (oid, prefix) = on.installation;
     let found = all.iter().find(|found| found.oid() == oid && *found.prefix == *prefix);
-    let Some(found) = found else { return refused("its tables are not there any more") };
+    let Some(found) = found else { return refused("its tables no longer exist") };
     if let Some(reason) = &found.refused {
         return refused(&**reason);
     }
     let Some(action) = on.adapter.action(on.kind, on.number) else {
-        return refused("its adapter has no statement for that");
+        return refused("its adapter has no statement for this");
     };
     if !found.has(&action.needs) {
         return refused("this version of it lacks a column that the statement needs");
@@ -78,7 +78,9 @@ fn message(
     let mut sql = zone(found) + "\n";
     let mut guards = String::new();
     for key in action.sql.tables() {
-        let Some(table) = found.tables.get(key) else { return refused("a table that it names is not there") };
+        let Some(table) = found.tables.get(key) else {
+            return refused("a table that it names does not exist");
+        };
         let is_written = action.writes.contains(key);
         let mode = if is_written { "ROW EXCLUSIVE" } else { "ACCESS SHARE" };
         let _ = writeln!(sql, "LOCK TABLE {} IN {mode} MODE;", table.named().source());
@@ -94,7 +96,7 @@ fn message(
     let _ = writeln!(sql, "{keys};");
     // Some of its workers take none.
     if let Some(key) = values.key.filter(|_| action.holds_key) {
-        let held = "its advisory lock is held: a worker may be at it";
+        let held = "its advisory lock is held: a worker may be working on it";
         // A cast of a constant would be made when the statement is planned, whoever has the lock.
         let late = "pg_catalog.left(pg_catalog.clock_timestamp()::pg_catalog.text, 0)";
         let _ =
@@ -105,7 +107,7 @@ fn message(
         let missing =
             action.sql.values().find(|value| !values.has(*value)).map_or("something", Value::as_str);
         return refused(format!(
-            "its row does not say its {missing}, and without that the next run would be taken for this one"
+            "its row has no {missing}: the next run could not be distinguished from this one"
         ));
     };
     let _ = write!(sql, "{statement} RETURNING 'done'::pg_catalog.text");

@@ -41,7 +41,10 @@ pub(super) fn at_most(found: impl Iterator<Item = FoundInstallation>) -> Vec<Fou
         let count = |is_read| counts.get(&(one.schema.clone(), is_read)).copied().unwrap_or_default();
         let more = count(true).saturating_sub(EACH) + count(false).saturating_sub(EACH);
         one.refused = Some(
-            format!("it is one of {more} queues that are not read: {EACH} of a schema are, by name").into(),
+            format!(
+                "it is one of {more} queues that are not read: only the first {EACH} of a schema are, by name"
+            )
+            .into(),
         );
     }
     kept.extend(left);

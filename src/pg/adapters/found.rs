@@ -93,7 +93,7 @@ impl FoundInstallation {
     pub(super) fn left_out(adapter: &Arc<Adapter>, number: u64) -> Self {
         let tables = if number == 1 { "1 table".to_owned() } else { format!("{} tables", count(number)) };
         let reason = format!(
-            "{tables} left out, since no more than 1,000 are looked at, of all systems together, those of trusted owners first"
+            "{tables} left out, because at most 1,000 are checked in total, those of trusted owners first"
         );
         Self {
             adapter: Arc::clone(adapter),
@@ -152,7 +152,7 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
     }
     if let Some(table) = first(|table| table.is_inner) {
         return Some(
-            format!("{table} is partitioned, and a part of another table; its parts are not looked for")
+            format!("{table} is partitioned, and a part of another table; its partitions are not searched")
                 .into(),
         );
     }
@@ -167,7 +167,7 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
     if let Some(table) = tables.iter().find(|table| !table.has_usage) {
         let schema = crate::text::identifier(&table.schema);
         return Some(
-            format!("no right to use schema {}; GRANT USAGE ON SCHEMA {schema} would help", table.schema)
+            format!("no right to use schema {}; GRANT USAGE ON SCHEMA {schema} is needed", table.schema)
                 .into(),
         );
     }
@@ -175,10 +175,15 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
         tables.iter().filter(|table| !table.has_select).map(|table| table.quoted()).collect();
     if let Some(table) = first(|table| !table.has_select) {
         let all = unreadable.join(", ");
-        return Some(format!("no right to read {table}; GRANT SELECT ON {all} would help").into());
+        return Some(format!("no right to read {table}; GRANT SELECT ON {all} is needed").into());
     }
     let secured = first(|table| table.has_row_security)?;
-    Some(format!("row security is in force on {secured}: only its owner, or a role with BYPASSRLS, sees what is in it").into())
+    Some(
+        format!(
+            "row security is in force on {secured}: only its owner, or a role with BYPASSRLS, can read it"
+        )
+        .into(),
+    )
 }
 
 impl FoundTable {

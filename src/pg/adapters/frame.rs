@@ -22,7 +22,7 @@ pub(super) struct Framed {
     before: String,
     /// The query of the adapter, with the names of its tables filled in.
     query: Filled,
-    /// OIDs of the tables that it names, with commas between them.
+    /// OIDs of the tables that it names, separated by commas.
     oids: String,
     /// The tables that it names with their parts, by OID.
     pub(super) tables: Vec<u32>,

@@ -117,17 +117,17 @@ impl Walk<'_> {
         match kind {
             "Index Scan" | "Index Only Scan" if is_whole => {
                 return Err(format!(
-                    "it would read all of {relation}: no condition of it finds rows in an index"
+                    "it would read all of {relation}: none of its conditions can use an index"
                 ));
             }
             "Index Scan" | "Index Only Scan" | "Tid Scan" => {}
             "Bitmap Heap Scan" if number(node, "Plan Rows") <= ROWS => {}
-            _ => return Err(format!("it would read all of {relation}: no index has what it asks for")),
+            _ => return Err(format!("it would read all of {relation}: no index matches its conditions")),
         }
         let rows = number(node, "Plan Rows");
         if rows > ROWS && limit.is_none() {
             return Err(format!(
-                "it would read {rows:.0} rows of {relation}, more than {ROWS}, and nothing ends it before"
+                "it would read {rows:.0} rows of {relation}, more than {ROWS}, without a LIMIT"
             ));
         }
         // It has to read on until it has found as many as are wanted.
@@ -187,32 +187,36 @@ mod tests {
         let filtered = || json!({"Index Cond": "x", "Filter": "y", "Total Cost": 50_000.0});
         let whole = |index: &str| scan("Index Scan", index, json!({}));
         for (what, node, expected) in [
-            ("a sequential scan", scan("Seq Scan", "", json!({"Total Cost": 1e10})), Some("no index has")),
+            (
+                "a sequential scan",
+                scan("Seq Scan", "", json!({"Total Cost": 1e10})),
+                Some("no index matches"),
+            ),
             (
                 "the same under a limit",
                 above("Limit", 5.0, &scan("Seq Scan", "", json!({}))),
-                Some("no index has"),
+                Some("no index matches"),
             ),
             ("by an index", scan("Index Scan", "i", cond()), None),
-            ("a whole index", whole("i"), Some("no condition")),
+            ("a whole index", whole("i"), Some("none of its conditions can use an index")),
             ("a whole index that is partial", whole("part"), None),
             ("a whole index under a limit", above("Limit", 5.0, &whole("i")), None),
             (
                 "the same, filtered",
                 above("Limit", 5.0, &scan("Index Scan", "i", json!({"Filter": "y"}))),
-                Some("no condition"),
+                Some("none of its conditions can use an index"),
             ),
             (
                 "a whole index under a sort under a limit",
                 above("Limit", 5.0, &above("Sort", 9.0, &whole("i"))),
-                Some("no condition"),
+                Some("none of its conditions can use an index"),
             ),
-            ("many rows", scan("Index Scan", "i", many()), Some("nothing ends it")),
+            ("many rows", scan("Index Scan", "i", many()), Some("without a LIMIT")),
             ("many rows under a limit", above("Limit", 5.0, &scan("Index Scan", "i", many())), None),
             (
                 "many rows that are counted",
                 above("Aggregate", 5.0, &scan("Index Only Scan", "i", many())),
-                Some("nothing ends it"),
+                Some("without a LIMIT"),
             ),
             (
                 "a count of a limit",
@@ -234,7 +238,7 @@ mod tests {
             (
                 "a bitmap of many",
                 scan("Bitmap Heap Scan", "", json!({"Plan Rows": 20_000})),
-                Some("no index has"),
+                Some("no index matches"),
             ),
             (
                 "a dear plan",
@@ -269,7 +273,7 @@ mod tests {
             judged(&scan("Seq Scan", "", json!({"Schema": "pg_catalog", "Relation Name": "pg_class"})))
                 .is_ok()
         );
-        assert!(judged(&scan("Seq Scan", "", json!({"Relation Name": "nobody knows"}))).is_err());
+        assert!(judged(&scan("Seq Scan", "", json!({"Relation Name": "unknown"}))).is_err());
         assert!(judge("[]", &sizes()).is_err() && judge("x", &sizes()).is_err());
         assert!(sizes().largest() > 999_999.0);
     }

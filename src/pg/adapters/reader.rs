@@ -269,10 +269,8 @@ impl Adapters {
 
     fn reason(&self, read: &ReadPart, refusal: &Refusal, locks: &Section<Lock>, timing: Timing) -> Text {
         if timing.timeouts >= TIMEOUTS {
-            return format!(
-                "it took more than a second, {TIMEOUTS} times in a row: it is left alone for a while"
-            )
-            .into();
+            return format!("it took more than a second, {TIMEOUTS} times in a row: paused for some time")
+                .into();
         }
         let one = self.surveyed.iter().find(|one| one.installation.oid == read.oid);
         let part = one.and_then(|one| one.readings.iter().find(|reading| reading.part == read.part));

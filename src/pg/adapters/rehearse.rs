@@ -31,7 +31,7 @@ pub(super) async fn rehearsed(
     for (number, action) in each.filter(|(_, action)| found.has(&action.needs)) {
         let (kind, at) = (action.kind, None);
         let Some(statement) = Filled::of(found, &action.sql, |value| Some(unknown(value).to_owned())) else {
-            let outcome = Err("a table that it names is not there".into());
+            let outcome = Err("a table that it names does not exist".into());
             all.push(Rehearsal { kind, number, outcome, at });
             continue;
         };

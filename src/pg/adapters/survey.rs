@@ -108,7 +108,7 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
     }
     if let Some(state) = strange {
         let (state, known) = (crate::text::one_line(&state).into_owned(), STATES.join(", "));
-        return Ok(Err(format!("it brings the state \"{state}\": expected one of {known}").into()));
+        return Ok(Err(format!("it returned the state \"{state}\": expected one of {known}").into()));
     }
     Ok(Ok(Once { rows, seconds }))
 }
@@ -209,7 +209,7 @@ impl Survey<'_> {
             |reason: Text, size, at| (Tried { number, outcome: Err(reason), size, read: None, at }, None);
         let refused = |reason: Text, size| refused_at(reason, size, None);
         let Some(framed) = Framed::new(self.found, &query.sql) else {
-            return Ok(refused("a table that it names is not there".into(), None));
+            return Ok(refused("a table that it names does not exist".into(), None));
         };
         let names = match self.names(&framed).await? {
             Ok(names) => names,

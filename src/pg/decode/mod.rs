@@ -33,6 +33,6 @@ pub enum DecodeError {
         expected: usize,
     },
     /// The server left out what it says that we know, and we do not: somebody else changed the settings of our session.
-    #[error("the answer leaves out rows that were never read")]
+    #[error("the answer omits rows that are not known")]
     Unknown,
 }

@@ -53,7 +53,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
     }
 }
 
-/// The settings in the order of their names, with commas between them. What cannot be read is the system's.
+/// The settings in the order of their names, separated by commas. What cannot be read is the system's.
 fn keepalives_of(text: &str) -> Keepalives {
     let mut numbers = text.split(',').map(|number| number.parse().unwrap_or_default());
     let mut next = || numbers.next().unwrap_or_default();

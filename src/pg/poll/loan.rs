@@ -39,7 +39,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
     let setup = |error: Error| OpenError::Setup(message(&error));
     // Of a pooler that lends sessions by the statement: a protocol violation.
     client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
-        Some(&SqlState::PROTOCOL_VIOLATION) => pooler::refused("statement", "a look takes a transaction"),
+        Some(&SqlState::PROTOCOL_VIOLATION) => pooler::refused("statement", "a poll takes a transaction"),
         _ => setup(error),
     })?;
     let mut ready = Box::pin(prepare::prepare(client, limits, Scope::Open)).await?;

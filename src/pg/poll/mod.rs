@@ -117,7 +117,7 @@ pub enum PollError {
     #[error("connection lost: {0}")]
     Lost(String),
     /// What was taken for a session of one's own is given to others.
-    #[error("a pooler in between gives this session to others too: it is in transaction mode")]
+    #[error("a pooler in transaction mode shares this session with other clients")]
     Lent,
 }
 

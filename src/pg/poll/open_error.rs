@@ -18,7 +18,7 @@ pub enum OpenError {
     #[error("{0}")]
     Pooler(String),
     /// The session has what we prepared in one before: a pooler in between gives its sessions to others, as they were left.
-    #[error("a pooler in between gives its sessions to others as they were left")]
+    #[error("a pooler passes sessions to other clients without a reset")]
     Lent,
     /// A server without what locktop reads.
     #[error("PostgreSQL {0}: locktop needs 14 or later")]

@@ -1,4 +1,4 @@
-//! Whether a pooler is in between, and whether it lends its sessions by the transaction.
+//! Whether a pooler is between locktop and the server, and whether it lends its sessions by the transaction.
 //!
 //! Behind one that does, each statement may run in another session of the server, and the settings and prepared statements of a
 //! poll would stay in sessions of which somebody else's application is the next client. So this is asked before anything is set,
@@ -25,8 +25,7 @@ const GOODBYE: Duration = Duration::from_millis(500);
 const TRIES: usize = 10;
 
 /// What is done about it.
-const REMEDY: &str =
-    "connect past it, to the host and port of the server itself, or to a pool in session mode";
+const REMEDY: &str = "connect directly to the host and port of the server, or to a pool in session mode";
 
 /// Which process serves us. One message, so one transaction: the limit ends with it, and is there because the server looks a name up
 /// in a catalog, which somebody may have locked. The name is in full: nothing of anybody's runs.
@@ -80,12 +79,14 @@ pub(super) async fn keeps_sessions(client: &Client, info: &ConnInfo, timeout: Du
 
 /// For what takes more than a pooler in some mode gives.
 pub(super) fn refused(mode: &str, why: &str) -> OpenError {
-    OpenError::Pooler(format!("a pooler in {mode} mode is in between, and {why}: {REMEDY}"))
+    OpenError::Pooler(format!(
+        "a pooler in {mode} mode is between locktop and the server, and {why}: {REMEDY}"
+    ))
 }
 
 /// For what takes a session of its own.
 pub(super) fn no_session() -> OpenError {
-    refused("transaction", "this takes a session of its own")
+    refused("transaction", "this needs a session of its own")
 }
 
 /// Takes back what was set in a session, before a pooler gives it to its next client. Most do that themselves, but it can be turned off

@@ -93,15 +93,15 @@ impl Ended {
     /// In words, after who it is.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::LockTimeout => "gave up waiting for a lock (lock_timeout)",
-            Self::NoWait => "did not get a lock at once (NOWAIT)",
-            Self::StatementTimeout => "was cancelled (statement_timeout)",
-            Self::Cancelled => "was cancelled",
-            Self::Autovacuum => "is autovacuum, and gave way",
+            Self::LockTimeout => "canceled while waiting for a lock (lock_timeout)",
+            Self::NoWait => "failed to acquire a lock at once (NOWAIT)",
+            Self::StatementTimeout => "was canceled (statement_timeout)",
+            Self::Cancelled => "was canceled",
+            Self::Autovacuum => "is autovacuum, and was canceled for another session",
             Self::Terminated => "was terminated",
-            Self::IdleInTransaction => "was ended (idle_in_transaction_session_timeout)",
-            Self::TransactionTimeout => "was ended (transaction_timeout)",
-            Self::Recovery => "was cancelled, in the way of recovery",
+            Self::IdleInTransaction => "was terminated (idle_in_transaction_session_timeout)",
+            Self::TransactionTimeout => "was terminated (transaction_timeout)",
+            Self::Recovery => "was canceled due to conflict with recovery",
         }
     }
 }

@@ -22,7 +22,7 @@ pub use message::{Deadlock, Ended, Party, Said, Wait, WaitKind, said};
 pub enum Format {
     /// An object of JSON on each line; since 15.
     Json,
-    /// Values with commas between them.
+    /// Values separated by commas.
     Csv,
 }
 
@@ -79,7 +79,7 @@ pub enum LogError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The file has another format.
-    #[error("neither jsonlog nor csvlog: log_destination of the server says what it writes")]
+    #[error("neither jsonlog nor csvlog: see log_destination of the server")]
     Other,
     /// The file has nothing in it.
     #[error("it is empty")]

@@ -34,8 +34,7 @@ impl Source for CountedWaits {
         ("last_seen", ColumnKind::Time),
     ];
     const MOST: usize = 50;
-    const LACKS: &'static str =
-        "has no columns locktype, objid and total_wait: it is no table of counted waits";
+    const LACKS: &'static str = "has no columns locktype, objid and total_wait: not a table of counted waits";
     const BESIDE: &'static [&'static str] = BESIDE;
 
     fn is_one(table: &Table) -> bool {
@@ -47,7 +46,7 @@ impl Source for CountedWaits {
     fn query(table: &Table) -> Result<String, Text> {
         if table.rows > ROWS {
             return Err(format!(
-                "{} is not read: it has about {} rows, and observe_lock_waits() keeps 10000 unless told otherwise",
+                "{} is not read: it has about {} rows, and observe_lock_waits() keeps 10000 by default",
                 table.label(),
                 table.rows
             )

@@ -42,7 +42,7 @@ impl Source for Execution {
         recovered_by: text = "recovered_by",
     }
     const MOST: usize = RUNNING;
-    const LACKS: &'static str = "has no columns id, task_id and status: it is no log of executions";
+    const LACKS: &'static str = "has no columns id, task_id and status: not a log of executions";
 
     fn is_one(table: &Table) -> bool {
         table.is("id", ColumnKind::Int)
@@ -61,7 +61,7 @@ impl Source for Execution {
         if parts.is_empty() {
             let name = log.label();
             return Err(format!(
-                "{name} has no index on (status, started_at) nor on id, and is not read: that would read all of it"
+                "{name} has no index on (status, started_at) nor on id, and is not read: it would be a sequential scan"
             )
             .into());
         }

@@ -15,8 +15,7 @@ impl Source for IdGenerator {
         last_timestamp: int = "last_timestamp",
     }
     const MOST: usize = 1024;
-    const LACKS: &'static str =
-        "has no columns worker_id and last_timestamp: it is no table of id generators";
+    const LACKS: &'static str = "has no columns worker_id and last_timestamp: not a table of id generators";
 
     fn is_one(table: &Table) -> bool {
         table.is("worker_id", ColumnKind::Int) && table.is("last_timestamp", ColumnKind::Int)

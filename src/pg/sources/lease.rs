@@ -26,7 +26,7 @@ impl Source for Lease {
     /// The end and the place.
     const EXTRA: usize = 2;
     const MOST: usize = 1000;
-    const LACKS: &'static str = "has no columns id, owner and ts: it is no table of leases";
+    const LACKS: &'static str = "has no columns id, owner and ts: not a table of leases";
 
     fn is_one(table: &Table) -> bool {
         (table.is("id", ColumnKind::Int) || table.is("id", ColumnKind::Text))

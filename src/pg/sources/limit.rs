@@ -17,7 +17,7 @@ impl Source for RateLimit {
         expires_at: time = "expires_at",
     }
     const MOST: usize = 1000;
-    const LACKS: &'static str = "has no columns key and count: it is no table of rate limits";
+    const LACKS: &'static str = "has no columns key and count: not a table of rate limits";
 
     fn is_one(table: &Table) -> bool {
         (table.is("key", ColumnKind::Text) || table.is("key", ColumnKind::Int))

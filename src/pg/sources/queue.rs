@@ -7,7 +7,7 @@ use crate::model::Text;
 use crate::pg::tables::{ColumnKind, Table};
 
 pub(super) const TABLE: &str = "task_queue";
-pub(super) const LACKS: &str = "has no columns id and status: it is no work queue";
+pub(super) const LACKS: &str = "has no columns id and status: not a work queue";
 /// A status is counted up to this number.
 pub(super) const MOST: usize = 10_000;
 
@@ -28,7 +28,7 @@ pub(super) fn split(
     if indexed.is_empty() && rest.is_empty() {
         let name = table.label();
         return Err(format!(
-            "{name} has no index on status nor on id, and is not read: that would read all of it"
+            "{name} has no index on status nor on id, and is not read: it would be a sequential scan"
         )
         .into());
     }

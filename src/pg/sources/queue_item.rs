@@ -13,7 +13,7 @@ use crate::pg::tables::{ColumnKind, KEY, Table, every};
 const OF_STATUS: &str = include_str!("../../../assets/sql/queue_items.sql");
 const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_items_newest.sql");
 
-/// Items being worked on that are read.
+/// Items in progress that are read.
 const PROCESSING: usize = 500;
 /// Items set aside that are read, the newest first.
 const FAILED: usize = 50;
@@ -64,7 +64,7 @@ impl Source for Item {
         let mut parts: Vec<String> = indexed.iter().map(|status| items_of(table, status)).collect();
         if !rest.is_empty() {
             parts.push(newest(table, &rest, ""));
-            // What is being worked on came in just before what is pending, of which there may be any number.
+            // What is in progress came in just before what is pending, of which there may be any number.
             if indexed.contains(&"pending") && rest.contains(&"processing") {
                 let first = format!(
                     "WHERE t.id OPERATOR(pg_catalog.<) (SELECT pg_catalog.min(p.id) FROM (SELECT t.id FROM {} AS t \

@@ -29,7 +29,7 @@ impl Source for Schedule {
         key: int = KEY,
     }
     const MOST: usize = 10_000;
-    const LACKS: &'static str = "has no columns id and task_name: it is no table of tasks";
+    const LACKS: &'static str = "has no columns id and task_name: not a table of tasks";
 
     fn is_one(table: &Table) -> bool {
         table.is("id", ColumnKind::Int) && table.kind("task_name").is_some()

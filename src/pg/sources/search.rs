@@ -171,5 +171,5 @@ pub(super) fn hidden<'a>(chosen: impl Iterator<Item = &'a Chosen<'a>>) -> Vec<Op
 
 /// That the config names what is not there.
 pub(super) fn missing(name: &str) -> Text {
-    format!("there is no table {name}, where [tables] in the config has it").into()
+    format!("the table {name} of [tables] in the config does not exist").into()
 }

@@ -252,7 +252,7 @@ mod tests {
         let pair = ("jobs.things".to_owned(), Some("jobs.task_execution_log".to_owned()));
         assert_eq!(names(&tables, places), [pair]);
         let missing = Places::default().with("scheduled_tasks", "nowhere");
-        assert!(names(&tables[..1], missing)[0].0.contains("there is no table nowhere"));
+        assert!(names(&tables[..1], missing)[0].0.contains("the table nowhere of"));
     }
 
     #[test]

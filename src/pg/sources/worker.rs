@@ -29,8 +29,7 @@ impl Source for TaskWorker {
     /// The types: of a copy they are not known, and who may take anything is no reason for alarm.
     const EXTRA: usize = 1;
     const MOST: usize = 2000;
-    const LACKS: &'static str =
-        "has no columns backend_pid, takes_tasks and types: it is no table of workers";
+    const LACKS: &'static str = "has no columns backend_pid, takes_tasks and types: not a table of workers";
     const BESIDE: &'static [&'static str] = BESIDE;
 
     fn is_one(table: &Table) -> bool {

@@ -55,7 +55,7 @@ pub(in crate::pg) fn reason(refusal: &Refusal, oid: u32, name: &str, locks: &Sec
         }
         Refusal::Section(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => locked().into(),
         Refusal::Section(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-            format!("{error}; {} would help", grants(name)).into()
+            format!("{error}; {} is needed", grants(name)).into()
         }
         Refusal::Section(error) => format!("{name}: {error}").into(),
     }

@@ -90,7 +90,7 @@ impl Copying {
                     return Ok(Err(format!("{name} is not read: {reason}").into()));
                 }
             }
-            Ok(None) => return Ok(Err(format!("{name} is gone").into())),
+            Ok(None) => return Ok(Err(format!("{name} no longer exists").into())),
             Err(error) if error.is_refused() => {
                 return Ok(Err(format!("the size of {name} cannot be seen: {error}").into()));
             }
@@ -176,7 +176,7 @@ fn is_too_large((oid, name): (u32, &str), size: i64, owner: &str) -> Option<Text
     let known = TOO_LARGE.lock().unwrap_or_else(PoisonError::into_inner);
     known.get(&(oid, name.to_owned())).filter(|(then, at)| *then == size && at.elapsed() < LATER)?;
     let most = MOST >> 20;
-    Some(format!("{owner} is not trusted, and a copy of it has more than {most} MB or takes too long: tried again when its size changes, or in 10 minutes; {remedy}").into())
+    Some(format!("{owner} is not trusted, and a copy of it exceeds {most} MB or takes too long; next attempt when its size changes, or in 10 minutes; {remedy}").into())
 }
 
 /// Keeps the size of a table of which a copy begins, or forgets it.

@@ -247,7 +247,7 @@ impl Limits {
                 (Some(value), status, about)
             }
             Observed::Unknown(reason) => (None, Status::Unknown, reason.to_string()),
-            Observed::Absent if asked => (None, Status::Unknown, "there is nothing of that kind".to_owned()),
+            Observed::Absent if asked => (None, Status::Unknown, "none exists".to_owned()),
             Observed::Absent => return None,
         };
         Some(Judged { name, unit, value, status, warning, critical, about })

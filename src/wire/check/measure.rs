@@ -97,7 +97,7 @@ pub const MEASURES: [Measure; 23] = [
     measure("queue_oldest", "s", (Some(600.0), None), |view, snapshot| {
         let oldest = match (view.queue.depth.oldest_pending_at, view.queue.depth.pending.count) {
             (None, 0) => plain(0.0),
-            (oldest, _) => known(age(snapshot, oldest), "the table has no time of its pending items"),
+            (oldest, _) => known(age(snapshot, oldest), "the table has no creation time of pending items"),
         };
         queue(snapshot, oldest)
     }),
@@ -172,8 +172,7 @@ fn locks(snapshot: &Snapshot) -> Observed<&[Lock]> {
 fn sessions(snapshot: &Snapshot) -> Observed<&[Backend]> {
     match snapshot.server() {
         Some(server) if !server.sees_all => Observed::Unknown(
-            format!("{} does not see the sessions of other roles: GRANT pg_read_all_stats", server.user)
-                .into(),
+            format!("{} cannot see the sessions of other roles: GRANT pg_read_all_stats", server.user).into(),
         ),
         _ => section(&snapshot.backends, "pg_stat_activity"),
     }
@@ -268,7 +267,7 @@ fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
         let is_late = |row: &QueueRow| row.place == place && row.state == QueueState::Overdue;
         (is_unseen && view.adapters.queues.iter().any(is_late)).then(|| {
             let name = crate::text::one_line(&rows.installation.label()).into_owned();
-            format!("{name}: not all sessions can be seen, so its workers are not known").into()
+            format!("{name}: not all sessions are visible, so its workers are not known").into()
         })
     };
     unserved.and_then(|counted| unless_unread(counted, snapshot.adapters.iter().enumerate().find_map(unseen)))
@@ -312,7 +311,7 @@ fn prepared(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
         let Some(oldest) = rows.iter().min_by_key(|row| row.prepared) else { return plain(0.0) };
         match age(snapshot, oldest.prepared) {
             Some(seconds) => Observed::Read(measured(seconds, crate::text::one_line(&oldest.gid))),
-            None => Observed::Unknown("a prepared transaction has no time".into()),
+            None => Observed::Unknown("the start of a prepared transaction is not known".into()),
         }
     })
 }

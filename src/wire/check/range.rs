@@ -43,7 +43,7 @@ impl Range {
 /// A range that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{0}\" is no range: 10 alerts above 10, 10: below 10, ~:10 above 10, 10:20 outside of both, @10:20 between them; times may have a unit, 30s, 5m, 1h"
+    "\"{0}\" is not a range: 10 alerts above 10, 10: below 10, ~:10 above 10, 10:20 outside of both, @10:20 between them; times may have a unit, 30s, 5m, 1h"
 )]
 pub struct RangeError(String);
 

@@ -7,7 +7,7 @@ use serde::ser::Error as _;
 use serde_json::ser::{Formatter, Serializer};
 
 /// Writes strings with `\u` escapes in place of what commands a terminal, ends a line for some readers, turns the direction of the text
-/// around, or is not to be seen. JSON demands that for the controls below U+0020 alone (RFC 8259, section 7).
+/// around, or is not visible. JSON demands that for the controls below U+0020 alone (RFC 8259, section 7).
 struct Harmless;
 
 impl Formatter for Harmless {

@@ -1,4 +1,4 @@
-//! For programs: one object. Keys may be added, never renamed.
+//! One JSON object. Keys may be added, never renamed.
 
 use std::collections::BTreeMap;
 

@@ -196,7 +196,7 @@ impl Report {
         }
         let hidden: usize = self.met(number).map(|met| met.hidden).sum();
         (hidden > 0).then(|| {
-            format!("the role may not see whether {hidden} sessions have older snapshots: GRANT pg_monitor TO the role")
+            format!("the role cannot see whether {hidden} sessions have older snapshots: GRANT pg_monitor TO the role")
         })
     }
 

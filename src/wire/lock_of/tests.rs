@@ -86,8 +86,8 @@ CREATE INDEX
   advice       SET lock_timeout = '2s' before it, and retry if it fails: while it waits, later conflicting requests queue behind it
   advice       CREATE INDEX CONCURRENTLY does not block writers; it takes longer, and leaves an invalid index if it fails
   on           app@db:5432: shop.orders is a table, about 1,200,000 rows, 310 MB
-  in the way   the prepared transaction 'order-17' holds RowExclusive: prepared, in its transaction for 3h03m
-  in the way   12 app@web-1 holds RowExclusive: active for 2.0s, in its transaction for 2.0s: UPDATE orders SET x = 1
+  blocked by   the prepared transaction 'order-17' holds RowExclusive: prepared, in its transaction for 3h03m
+  blocked by   12 app@web-1 holds RowExclusive: active for 2.0s, in its transaction for 2.0s: UPDATE orders SET x = 1
   in use       3 sessions have it locked; the oldest transaction among them is that of the prepared transaction 'order-17', for 3h03m
   then         while it waits, later conflicting requests queue behind it
   now          it would wait"
@@ -141,7 +141,7 @@ fn a_migration_is_judged_by_transaction() {
   note         at its end it tries to take AccessExclusive to truncate the file; it gives up if another session waits
 
 9, line 9: DO
-  not known    it also locks what its code locks
+  not known    it also locks objects that its code locks
 
 Transaction, statements 2 to 6: until COMMIT, statement 6 (line 6)
   holds        AccessExclusive on orders from statement 4 (line 4)
@@ -151,7 +151,7 @@ Transaction, statements 2 to 6: until COMMIT, statement 6 (line 6)
 Session
   holds        Exclusive on advisory lock 7 from statement 7 (line 7) until the session ends: no statement releases it
 
-fails or is not known: statement 9"
+fail, or are not known: statement 9"
     );
     assert_eq!(report.verdict(), Verdict::Free, "the statement that is not known does not decide");
     let whole =
@@ -188,12 +188,12 @@ fn of_those_that_are_queued_the_first_is_named() {
     let text = text(&report("TRUNCATE orders", Some(b.view())), None);
     let lines: Vec<&str> = text
         .lines()
-        .filter(|line| ["in the way", "queue  ", "more"].iter().any(|words| line.contains(words)))
+        .filter(|line| ["blocked by", "queue  ", "more"].iter().any(|words| line.contains(words)))
         .collect();
     assert_eq!(
         lines,
         [
-            "  in the way   11 app@web holds AccessShare: active for 1m00s, in its transaction for 1m00s",
+            "  blocked by   11 app@web holds AccessShare: active for 1m00s, in its transaction for 1m00s",
             "  queue        queued before it: 12 ops@psql waits for AccessExclusive: active for 50s, in its transaction for 50s",
             "               and 2 more",
         ]
@@ -265,7 +265,7 @@ fn a_name_that_another_schema_has_is_shown() {
     let text = text(&report("TRUNCATE elsewhere", Some(busy())), Some(140));
     assert!(
         text.contains(
-            "relation \"elsewhere\" does not exist on the search path, but billing.elsewhere, old.elsewhere"
+            "relation \"elsewhere\" does not exist in the search path, but billing.elsewhere, old.elsewhere"
         ),
         "{text}"
     );

@@ -45,7 +45,7 @@ impl Page {
 pub fn text(report: &Report, width: Option<usize>) -> String {
     let mut page = Page { lines: Vec::new(), width };
     if report.pieces.is_empty() {
-        page.head("There is no statement.");
+        page.head("No statement.");
     }
     for (number, piece) in report.pieces.iter().enumerate() {
         if number > 0 {
@@ -89,9 +89,9 @@ fn summary(report: &Report) -> String {
     if report.now.is_some() {
         put(&|one| *one == Judgement::Waits, "would wait:");
         put(&|one| *one == Judgement::Refused, "would fail because of a lock:");
-        put(&|one| *one == Judgement::Free, "no session in the way:");
+        put(&|one| *one == Judgement::Free, "not blocked by any session:");
     }
-    put(&|one| matches!(one, Judgement::Unknown(_)), "fails or is not known:");
+    put(&|one| matches!(one, Judgement::Unknown(_)), "fail, or are not known:");
     if parts.is_empty() {
         return format!("{} statements", report.pieces.len());
     }
@@ -129,15 +129,15 @@ fn one(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
     if statement.waits_for_snapshots() {
         page.put(
             "waits for",
-            "the end of all transactions of the database that have an older snapshot, whatever they read",
+            "the end of all transactions of the database with an older snapshot, for any table",
         );
     }
     match statement.nowait {
         Nowait::Waits => {}
-        Nowait::Fails => page.put("nowait", "it fails at once if it cannot have a lock"),
+        Nowait::Fails => page.put("nowait", "it fails at once if it cannot acquire a lock"),
         Nowait::Rows => page.put("nowait", "it fails at once if a row is locked; for the table it waits"),
         Nowait::SkipLocked => {
-            page.put("nowait", "it leaves out rows that are locked; for the table it waits");
+            page.put("nowait", "it skips locked rows; for the table it waits");
         }
     }
     if statement.is_alone() {
@@ -247,13 +247,13 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
         Judgement::Nothing => return,
         Judgement::Waits => "it would wait".to_owned(),
         Judgement::Refused if statement.calls.is_empty() => {
-            "it would fail at once: it cannot have the lock".to_owned()
+            "it would fail at once: the lock is not available".to_owned()
         }
-        Judgement::Refused => "it would return false: it cannot have the lock".to_owned(),
+        Judgement::Refused => "it would return false: the lock is not available".to_owned(),
         Judgement::Free if report.met(number).any(|met| met.row_lockers > 0) => {
-            "no session is in its way with a lock of the table; one of a row can be".to_owned()
+            "no session blocks it with a lock on the table; locked rows still can".to_owned()
         }
-        Judgement::Free => "no session is in its way".to_owned(),
+        Judgement::Free => "no session blocks it".to_owned(),
         Judgement::Unknown(why) => why,
     };
     page.put("now", &words);
@@ -266,13 +266,13 @@ fn place(report: &Report, now: &Now, number: usize, take: &Take) -> Option<Strin
             Some(format!("{}.{} {}", place.schema, relation.name, size(place)))
         }
         (Place::Object(oids, _), target) if oids.len() > 1 => {
-            Some(format!("{} {}s have the name {target}: each of them is shown", oids.len(), kind(target)))
+            Some(format!("{} {}s have the name {target}: each is shown", oids.len(), kind(target)))
         }
         (Place::Object(..), target) => Some(format!("the {target} exists")),
         (Place::Lock, target) => Some(target.to_string()),
         (Place::Missing(_), target) => report.creator(number, take).map(|creator| {
             format!(
-                "{target} is created by {}: no other session has it before that commits",
+                "{target} is created by {}: no other session can lock it before that transaction commits",
                 report.place_of(creator)
             )
         }),
@@ -335,7 +335,7 @@ fn meets(page: &mut Page, view: &View, take: &Take, met: &Meeting) {
     let (ahead, there): (Vec<&Obstacle>, Vec<&Obstacle>) =
         met.in_the_way.iter().partition(|one| one.how == How::Ahead);
     for one in there.iter().take(NAMED) {
-        page.put("in the way", &obstacle(view, one));
+        page.put("blocked by", &obstacle(view, one));
     }
     let more = there.len().saturating_sub(NAMED);
     if more > 0 {
@@ -376,7 +376,7 @@ fn meets(page: &mut Page, view: &View, take: &Take, met: &Meeting) {
     };
     page.put(
         "rows",
-        &format!("{have} rows of it; PostgreSQL does not show which: it waits if it wants one of those"),
+        &format!("{have} rows of it; PostgreSQL does not show which: it waits if it needs one of those"),
     );
 }
 
@@ -412,7 +412,7 @@ fn obstacle(view: &View, one: &Obstacle) -> String {
     let roots = if roots.is_empty() {
         String::new()
     } else {
-        format!(", waits itself, at the root for {}", roots.join(", "))
+        format!(", is itself waiting, at the root for {}", roots.join(", "))
     };
     let query = known.query.as_ref().filter(|query| !query.is_blank());
     let query =

@@ -13,7 +13,7 @@ const NAMED: usize = 10;
 pub(super) fn problem(problem: Problem) -> &'static str {
     match problem {
         Problem::InBlock => "it fails: it cannot run inside a transaction block",
-        Problem::Aborted => "it is not run: its transaction failed before, and is not rolled back yet",
+        Problem::Aborted => "it is not run: its transaction has failed and is not rolled back yet",
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn missing(now: &Now, target: &Target) -> String {
     let (first, more) = schemas.split_at(schemas.len().min(NAMED));
     let mut names: Vec<String> = first.iter().map(|schema| format!("{schema}.{name}")).collect();
     names.extend((!more.is_empty()).then(|| format!("{} more", more.len())));
-    format!("{what} does not exist on the search path, but {}", names.join(", "))
+    format!("{what} does not exist in the search path, but {}", names.join(", "))
 }
 
 pub(super) fn not_looked_for(target: &Target) -> String {
@@ -50,7 +50,7 @@ pub(super) fn not_looked_for(target: &Target) -> String {
         Target::Advisory(call) => {
             format!("the key {} is not a constant: it is not known which sessions hold it", call.arguments)
         }
-        other => format!("locktop does not look for a {other} in the catalogs"),
+        other => format!("locktop does not search the catalogs for a {other}"),
     }
 }
 

@@ -1,16 +1,16 @@
-//! Why bytes are no look.
+//! Why bytes are not a snapshot.
 
-/// Why a look cannot be kept or read.
+/// Why a snapshot cannot be kept or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// It is larger than any that is read.
-    #[error("the look is too large to be kept")]
+    #[error("the snapshot is too large to be kept")]
     TooLarge,
-    /// What is there is no look.
-    #[error("the look is damaged")]
+    /// The bytes are not a snapshot.
+    #[error("the snapshot is damaged")]
     Damaged,
-    /// It needs one before it that is not there.
-    #[error("the look has no beginning")]
+    /// It needs an earlier one that is missing.
+    #[error("the snapshot needs an earlier one that is missing")]
     NoKey,
     /// It was made for a later release.
     #[error("a later release of locktop is needed to read this")]

@@ -53,21 +53,21 @@ fn cost(sums: &Sums) -> String {
 }
 
 pub(super) fn of(report: &Report, style: Style) -> Content<'_> {
-    let mut parts = vec![Part { heading: "Time line".to_owned(), blocks: line(report, style) }];
+    let mut parts = vec![Part { heading: "Timeline".to_owned(), blocks: line(report, style) }];
     let mut part = |heading: &str, blocks: Vec<Block>| {
         if !blocks.is_empty() {
             parts.push(Part { heading: heading.to_owned(), blocks });
         }
     };
-    part("Who made others wait", roots(report, style));
+    part("Root blockers", roots(report, style));
     part("Episodes", episodes(report, style));
     part("The worst moment", worst(report, style));
-    part("What the roots ran before", ran(report, style));
+    part("Earlier statements of the root blockers", ran(report, style));
     part("Tasks", tasks(report, style));
-    part("What was done", actions(report, style));
+    part("Actions", actions(report, style));
     part("From the server's log", log::part(report, style));
-    part("Settings that matter", settings(report));
-    part("What is not known", unknown(report, style));
+    part("Settings", settings(report));
+    part("Limits of this report", unknown(report, style));
     let title =
         format!("{} from {} to {}", fit(&report.target), day(style, report.from), day(style, report.to));
     let ends = (time(style, report.from), time(style, report.to));
@@ -91,9 +91,9 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
     let total = report.blame.total(Span::All);
     let logged = report.log.as_ref().and_then(log::Log::headline);
     let Some(worst) = ranked(report).into_iter().next() else {
-        let seen = if total.waits > 0 { "hardly anybody" } else { "nobody" };
+        let seen = if total.waits > 0 { "hardly any session" } else { "no session" };
         let first =
-            format!("In {} looks {seen} was seen waiting for a lock.", count(report.looks.len() as u64));
+            format!("In {} snapshots, {seen} was seen waiting for a lock.", count(report.looks.len() as u64));
         return std::iter::once(first)
             .chain(report.blame.before.words().map(|words| format!("{words}.")))
             .chain(logged)
@@ -102,7 +102,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
     let was = worst.keys.last().map(|key| key.words()).filter(|words| !words.is_empty());
     let was = was.map(|words| format!(" ({})", fit(&words))).unwrap_or_default();
     let first = format!(
-        "{}–{}: {}{was} on {} cost {} of waiting; {} waited at most at a time; {}.",
+        "{}–{}: {}{was} on {} cost {} of waiting; {} waited at most at the same time; {}.",
         time(style, worst.begin),
         time(style, worst.last),
         party(worst),
@@ -116,7 +116,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
         share.min(100.0)
     };
     let all = format!(
-        "In all {} were waited in {} waits; this episode is {:.0}% of that.",
+        "In total, sessions waited {} in {} waits; this episode is {:.0}% of that.",
         cost(&total),
         count(total.waits),
         share(&worst.sums)
@@ -140,17 +140,15 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
 
 fn ended(report: &Report, episode: &Episode) -> String {
     match episode.ending {
-        Ending::Itself if episode.note.is_empty() => {
-            "its transaction ended, or nobody waited any more".to_owned()
-        }
-        Ending::Itself if &*episode.note == GONE => format!("{GONE}, and nothing is on record"),
+        Ending::Itself if episode.note.is_empty() => "its transaction ended, or the waits ended".to_owned(),
+        Ending::Itself if &*episode.note == GONE => format!("{GONE} outside locktop"),
         Ending::Itself | Ending::Action => fit(&episode.note),
         Ending::Deadlock => match victim(report, episode) {
             Some(victim) => format!("the server broke a deadlock; {}", fit(victim)),
             None => "the server broke a deadlock".to_owned(),
         },
-        Ending::GoesOn if report.blame.goes_on(episode) => "it went on at the end".to_owned(),
-        Ending::GoesOn => "nobody waited any more at the end".to_owned(),
+        Ending::GoesOn if report.blame.goes_on(episode) => "it was ongoing at the end".to_owned(),
+        Ending::GoesOn => "no session was waiting at the end".to_owned(),
     }
 }
 
@@ -164,7 +162,7 @@ fn victim<'a>(report: &'a Report, episode: &Episode) -> Option<&'a str> {
 fn line(report: &Report, style: Style) -> Vec<Block> {
     let most = report.columns.iter().map(|column| column.waiting).max().unwrap_or_default();
     let about = format!(
-        "{} waited at most at a time. {} looks, one each {}.",
+        "{} waited at most at the same time. {} snapshots, one every {}.",
         count(most.into()),
         count(report.looks.len() as u64),
         duration(report.refresh)
@@ -225,15 +223,15 @@ fn roots(report: &Report, style: Style) -> Vec<Block> {
     let each: u64 = rows.iter().map(|row| row.sums.waits).sum();
     if each > total.waits {
         let about = format!(
-            "The waits of all roots are {}, and more than the {} that there were: who waits behind several roots, or behind one after the other, counts for each of them.",
+            "The waits of all roots add up to {}, more than the {} observed, because a session that waits behind several roots counts for each of them.",
             count(each),
             count(total.waits)
         );
         blocks.push(Block::Paragraph(about));
     }
     blocks.push(Block::Paragraph(
-        "Cost is session time: each look adds the time since the look before for everybody who waits, split evenly among the roots he \
-         waits behind. ± are two standard errors: in 19 of 20 cases the truth is within."
+        "Cost is session time: each snapshot adds the time since the previous one for every waiting session, split \
+         evenly among its root blockers. ± is two standard errors, a 95 % interval."
             .to_owned(),
     ));
     blocks
@@ -271,7 +269,7 @@ fn episodes(report: &Report, style: Style) -> Vec<Block> {
     let mut blocks = vec![Block::Table(heads, cells.collect())];
     if ranked.len() > style.top {
         let left = ranked.len() - style.top;
-        blocks.push(Block::Paragraph(format!("{} cheaper ones are left out.", count(left as u64))));
+        blocks.push(Block::Paragraph(format!("{} cheaper ones are omitted.", count(left as u64))));
     }
     blocks
 }
@@ -289,19 +287,19 @@ fn worst(report: &Report, style: Style) -> Vec<Block> {
     if worst.chain.len() > room {
         lines.push(format!("… and {} more rows", worst.chain.len() - room));
     }
-    blocks.push(Block::Paragraph("Who waited for whom:".to_owned()));
+    blocks.push(Block::Paragraph("Lock tree:".to_owned()));
     blocks.push(Block::Text(lines));
     let why =
         worst.why.iter().take(style.top).map(|why| fit_all(&format!("{}: {}", why.who, why.said.join(" "))));
     let why: Vec<String> = why.collect();
     if !why.is_empty() {
-        blocks.push(Block::Paragraph("Why, of each lock the first who waited:".to_owned()));
+        blocks.push(Block::Paragraph("Reasons, for the first waiter of each lock:".to_owned()));
         blocks.push(Block::List(why));
     }
     blocks
 }
 
-/// `14:02:31 nightly report was orphaned on worker-7: its session is gone; was recovered by ops at 14:03:00`
+/// `14:02:31 nightly report was orphaned on worker-7: its session ended; was recovered by ops at 14:03:00`
 fn tasks(report: &Report, style: Style) -> Vec<Block> {
     let line = |task: &TaskTrouble| {
         let ended = task.ended.as_ref().map(|(at, how)| {
@@ -328,7 +326,7 @@ fn ran(report: &Report, style: Style) -> Vec<Block> {
         blocks.push(Block::List(statements.collect()));
     }
     if !blocks.is_empty() {
-        let about = "As seen in looks: there may be others between them.";
+        let about = "As seen in snapshots: statements between two snapshots are missing.";
         blocks.push(Block::Paragraph(about.to_owned()));
     }
     blocks
@@ -337,12 +335,12 @@ fn ran(report: &Report, style: Style) -> Vec<Block> {
 fn actions(report: &Report, style: Style) -> Vec<Block> {
     if report.actions.is_empty() {
         return vec![Block::Paragraph(
-            "Nothing is on record in this recording. What was done by another locktop or elsewhere, as in psql, is not seen in it."
+            "The recording has no actions. Actions of another locktop or of psql are not recorded."
                 .to_owned(),
         )];
     }
     let line = |mark: &Mark| format!("{} {}", time(style, mark.at), fit(&mark.text));
-    let about = "What another locktop or psql ended, cancelled or unlocked is not seen in it; that a task was recovered or switched is, whoever did it.";
+    let about = "Sessions that another locktop or psql terminated, canceled or unlocked are not listed; recovered, enabled and disabled tasks are, in every case.";
     vec![Block::List(listed(&report.actions, MARKS * style.top, line)), Block::Paragraph(about.to_owned())]
 }
 
@@ -352,11 +350,7 @@ fn settings(report: &Report) -> Vec<Block> {
     }
     let line = |setting: &super::Setting| match &setting.value {
         Some(value) => format!("{} = {}: {}", setting.name, fit(value), fit(&setting.advice)),
-        None => format!(
-            "{} (each session has its own, which others cannot see): {}",
-            setting.name,
-            fit(&setting.advice)
-        ),
+        None => format!("{} (per session; not visible to others): {}", setting.name, fit(&setting.advice)),
     };
     vec![Block::List(report.settings.iter().map(line).collect())]
 }
@@ -364,26 +358,27 @@ fn settings(report: &Report) -> Vec<Block> {
 fn unknown(report: &Report, style: Style) -> Vec<Block> {
     let hole = |hole: &Hole| {
         let length = duration((hole.to - hole.from).as_seconds_f64());
-        format!("Nobody looked from {} to {} ({length}).", time(style, hole.from), time(style, hole.to))
+        format!("No snapshots from {} to {} ({length}).", time(style, hole.from), time(style, hole.to))
     };
     let holes = listed(&report.holes, style.top, hole);
     let unread =
         listed(&report.stale, style.top, |mark| format!("{} {}", time(style, mark.at), fit(&mark.text)));
     let mut lines: Vec<String> = holes.into_iter().chain(unread).collect();
     if report.damaged > 0 {
-        lines.push(format!("{} looks of the recording are damaged.", count(report.damaged)));
+        lines.push(format!("{} snapshots of the recording are damaged.", count(report.damaged)));
     }
     if report.is_counted_anew {
         lines.push(
-            "The recording has no costs: they were counted from its looks, and how an episode ended is not known."
+            "The recording has no costs: they were computed from its snapshots, and how an episode ended is not known."
                 .to_owned(),
         );
     }
     if report.redaction != "none" && !report.redaction.is_empty() {
-        lines.push(format!("Of statements {} were left out when this was recorded.", fit(&report.redaction)));
+        lines
+            .push(format!("{} were removed from statements when this was recorded.", fit(&report.redaction)));
     }
     lines.push(format!(
-        "Waits that began and ended between two looks, {} apart: they are in the sums on average, and not among the episodes.",
+        "Waits that began and ended between two snapshots, {} apart: on average they are in the sums, but not among the episodes.",
         duration(report.refresh)
     ));
     vec![Block::List(lines)]

@@ -120,7 +120,7 @@ impl WaitEnd {
         match self {
             Self::Acquired => "got the lock",
             Self::Gave(why) => why,
-            Self::NotTold => "not told",
+            Self::NotTold => "not recorded",
         }
     }
 }
@@ -129,9 +129,9 @@ impl Seen {
     /// Whether looks saw it, in words: `between looks`.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::InLooks => "in looks too",
-            Self::Between => "between looks",
-            Self::Hole => "nobody looked",
+            Self::InLooks => "also in snapshots",
+            Self::Between => "between snapshots",
+            Self::Hole => "no snapshots",
         }
     }
 }
@@ -150,7 +150,7 @@ impl Log {
         (waits > 0).then(|| {
             let plural = if waits == 1 { "wait" } else { "waits" };
             format!(
-                "The server's log has {} {plural} of {} together that no look saw: in no sum here, but in a part of their own.",
+                "The server's log has {} {plural} of {} in total that no snapshot shows: they are in a section of their own, and not in the sums.",
                 count(waits),
                 duration(seconds)
             )
@@ -168,13 +168,13 @@ pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     }
     if log.files.iter().all(|file| file.entries == 0) {
         blocks.push(Block::Paragraph(
-            "Nothing in it is of the time of this report: is it another server's, or another day's?"
+            "It has no entry from the time of this report: check that it is the log of this server and day."
                 .to_owned(),
         ));
         return blocks;
     }
     blocks.push(Block::Paragraph(
-        "All of this part is from the log and from no look: none of it is in the costs above. A wait stands in the log when it reaches \
+        "This section is from the log only and not part of the costs above. The server logs a wait when it reaches \
          deadlock_timeout; shorter ones are in neither."
             .to_owned(),
     ));
@@ -183,7 +183,7 @@ pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     let ended = log.ended.iter().map(|(at, line)| format!("{} {}", time(style, *at), fit(line)));
     let ended: Vec<String> = ended.collect();
     if !ended.is_empty() {
-        blocks.push(Block::Paragraph("Statements and sessions that were ended, or gave up:".to_owned()));
+        blocks.push(Block::Paragraph("Canceled statements and terminated sessions:".to_owned()));
         let omitted = usize::try_from(log.ended_omitted).unwrap_or(usize::MAX);
         blocks.push(Block::List(shown(&ended, 5 * style.top, omitted)));
     }
@@ -204,7 +204,7 @@ fn of_file(file: &LogFile, style: Style) -> String {
     let (name, entries) = (fit(&file.name), count(file.entries));
     let about = file.is_other.as_deref().map(|why| {
         let why = fit(why);
-        format!(" It is the log of another server: {why}. Nothing of it is told.")
+        format!(" It is the log of another server: {why}. It is ignored.")
     });
     let about = about.unwrap_or_default();
     format!(
@@ -216,16 +216,17 @@ fn of_file(file: &LogFile, style: Style) -> String {
 fn waits(log: &Log, style: Style) -> Vec<Block> {
     if log.waits.is_empty() {
         let why = if log.is_foreign {
-            "Its messages are not in English, and waits have no code: none is known of."
+            "Its messages are not in English, and waits have no error code: they cannot be found."
         } else if log.tells_no_waits {
-            "log_lock_waits was off: the log names no waits."
+            "log_lock_waits was off: the log has no waits."
         } else {
-            "It names no wait for a lock."
+            "It has no wait for a lock."
         };
         return vec![Block::Paragraph(why.to_owned())];
     }
     let of = |waits: Waits| format!("{} of {} together", count(waits.count), duration(waits.seconds));
-    let about = format!("Waits: {} that no look saw, {} that looks saw too.", of(log.unseen), of(log.seen));
+    let about =
+        format!("Waits: {} missing in snapshots, {} also in snapshots.", of(log.unseen), of(log.seen));
     let heads = vec![
         ("began", false),
         ("waited", true),
@@ -254,7 +255,7 @@ fn waits(log: &Log, style: Style) -> Vec<Block> {
     let left = all.saturating_sub(rows.len() as u64);
     let mut blocks = vec![Block::Paragraph(about), Block::Table(heads, rows)];
     if left > 0 {
-        blocks.push(Block::Paragraph(format!("{} others are left out.", count(left))));
+        blocks.push(Block::Paragraph(format!("{} others are omitted.", count(left))));
     }
     blocks
 }
@@ -279,7 +280,7 @@ fn deadlocks(log: &Log, style: Style) -> Vec<Block> {
     }
     let left = log.deadlocks.len().saturating_sub(style.top) as u64 + log.deadlocks_omitted;
     if left > 0 {
-        blocks.push(Block::Paragraph(format!("{} more deadlocks are left out.", count(left))));
+        blocks.push(Block::Paragraph(format!("{} more deadlocks are omitted.", count(left))));
     }
     blocks
 }
@@ -288,7 +289,7 @@ fn deadlocks(log: &Log, style: Style) -> Vec<Block> {
 fn shown(lines: &[String], room: usize, omitted: usize) -> Vec<String> {
     let mut shown = listed(lines, room, String::clone);
     if omitted > 0 {
-        shown.push(format!("and {} more that are not kept", count(omitted as u64)));
+        shown.push(format!("and {} more that were not kept", count(omitted as u64)));
     }
     shown
 }

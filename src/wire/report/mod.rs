@@ -153,7 +153,7 @@ pub struct Setting {
     pub advice: String,
 }
 
-/// How a report is written.
+/// Format of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// Roots and episodes that are listed.

@@ -13,7 +13,7 @@ const HEADS: [(&str, Align); 7] = [
     ("OF", Align::Right),
     ("ROWS", Align::Right),
     ("TOOK", Align::Right),
-    ("WHY NOT", Align::Left),
+    ("REASON", Align::Left),
 ];
 
 /// What was found of these adapters.
@@ -72,7 +72,7 @@ fn rows(choice: &Choice) -> Vec<[String; 7]> {
 fn action(tried: &Rehearsal) -> [String; 7] {
     let none = String::new;
     let why = tried.outcome.as_ref().err().map(|why| one_line(why).into_owned());
-    let why = why.unwrap_or_else(|| "understood and planned, not run".to_owned());
+    let why = why.unwrap_or_else(|| "parsed and planned, not run".to_owned());
     [tried.kind.as_str().to_owned(), tried.number.to_string(), none(), none(), none(), none(), why]
 }
 

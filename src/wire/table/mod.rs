@@ -71,7 +71,9 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
     }
     if snapshot.locks_omitted > 0 {
         let number = count(snapshot.locks_omitted);
-        lines.push(format!("{number} locks are not shown: nobody waits for them and they are not advisory"));
+        lines.push(format!(
+            "{number} locks are not shown: no session waits for them, and they are not advisory"
+        ));
     }
     lines
 }

@@ -71,15 +71,15 @@ fn nothing(plan: &RecoveryPlan) -> String {
     let others = &plan.others;
     let grace = duration(plan.grace);
     for (number, what) in [
-        (others.slow, "past its timeout, with its key held (--timeout)".to_owned()),
+        (others.slow, "past the timeout, with a held key (--timeout)".to_owned()),
         (
             others.settling,
-            format!("whose key is free, less than {grace} after its last sign of life or the server's start"),
+            format!("with a free key, less than {grace} after the last heartbeat or the server's start"),
         ),
-        (others.unknown, "of which it cannot be told whether it runs".to_owned()),
+        (others.unknown, "not known whether it is running".to_owned()),
     ] {
         if number > 0 {
-            let _ = write!(text, " Beside: {number} {what}.");
+            let _ = write!(text, " Not included: {number} {what}.");
         }
     }
     text
@@ -99,7 +99,7 @@ pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
         _ => {}
     }
     // The plan's own words for what it leaves alone begin so.
-    let detail = result.detail.strip_prefix("left alone: ").unwrap_or(&result.detail);
+    let detail = result.detail.strip_prefix("skipped: ").unwrap_or(&result.detail);
     if !detail.is_empty() {
         text.push_str("; ");
         text.push_str(&one_line(detail));

@@ -22,7 +22,7 @@ async fn one_ahead_in_a_queue_blocks_and_one_behind_does_not() {
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(last)).await;
         assert_eq!(
             (outcome, detail.as_str()),
-            (Outcome::Changed, "it no longer blocks anybody"),
+            (Outcome::Changed, "it no longer blocks any session"),
             "{version}"
         );
         let first = SessionTarget { blocks: true, ..seen(&look, ahead.pid).await };
@@ -34,7 +34,7 @@ async fn one_ahead_in_a_queue_blocks_and_one_behind_does_not() {
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(root)).await;
         assert_eq!(
             (outcome, detail.as_str()),
-            (Outcome::Changed, "it no longer blocks anybody"),
+            (Outcome::Changed, "it no longer blocks any session"),
             "{version}"
         );
         reader.run("COMMIT").await;
@@ -69,7 +69,7 @@ async fn a_leader_blocks_with_the_locks_of_its_workers() {
         let (outcome, detail) = hands.one(Verb::Cancel, TargetKind::Session(alone.clone())).await;
         assert_eq!(
             (outcome, detail.as_str()),
-            (Outcome::Changed, "it no longer blocks anybody"),
+            (Outcome::Changed, "it no longer blocks any session"),
             "{version}"
         );
         let waiter = Session::open(&info).await.begin("BEGIN; LOCK TABLE big", &look, "Lock").await;

@@ -165,7 +165,7 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
                 let (outcome, detail) = hands.one(verb, TargetKind::Task(other)).await;
                 assert_eq!(
                     (outcome, detail.as_str()),
-                    (Outcome::Changed, "since it was seen, it has another name")
+                    (Outcome::Changed, "since it was seen, its name has changed")
                 );
             }
             let (outcome, detail) = hands.one(verb, TargetKind::Task(seen)).await;
@@ -180,7 +180,7 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
         let (outcome, detail) = of_poll.one(Verb::Unlock, TargetKind::Lease(other)).await;
         assert_eq!(
             (outcome, detail.as_str()),
-            (Outcome::Changed, "since it was seen, its owner is another one")
+            (Outcome::Changed, "since it was seen, its owner has changed")
         );
         let (outcome, detail) = of_poll.one(Verb::Unlock, TargetKind::Lease(seen)).await;
         assert_eq!(outcome, Outcome::Done, "{encoding}: {detail}");

@@ -57,7 +57,7 @@ async fn a_root_is_ended_and_who_waited_goes_on() {
         let mut pair = Pair::of(version).await;
         let target = pair.target().await;
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
-        assert_eq!((outcome, detail.as_str()), (Outcome::Done, "its session is gone"));
+        assert_eq!((outcome, detail.as_str()), (Outcome::Done, "its session ended"));
         assert!(!is_there(&pair.look, pair.holder.pid).await);
         assert_eq!(pair.waiter.end().await, None);
         let [asked, told] = pair.hands.notes.all().try_into().unwrap();
@@ -97,14 +97,14 @@ async fn another_session_or_transaction_is_left_alone() {
         let Seen::Same(Some(began)) = target.xact_start else { panic!("{target:?}") };
         for verb in [Verb::Terminate, Verb::Cancel] {
             let other = SessionTarget { xact_start: Seen::Same(Some(began + micro)), ..target.clone() };
-            pair.is_left_alone(verb, other, "its transaction is another one: began").await;
+            pair.is_left_alone(verb, other, "its transaction has changed: began").await;
         }
         let none = SessionTarget { xact_start: Seen::Same(None), ..target.clone() };
         pair.is_left_alone(Verb::Terminate, none, "it has a transaction now").await;
         // The same session, and really another transaction, which holds the same lock.
         pair.holder.run("COMMIT").await;
         pair.holder.run("BEGIN; LOCK TABLE t").await;
-        pair.is_left_alone(Verb::Terminate, target.clone(), "its transaction is another one: began").await;
+        pair.is_left_alone(Verb::Terminate, target.clone(), "its transaction has changed: began").await;
         pair.holder.run("COMMIT").await;
         pair.is_left_alone(Verb::Terminate, target.clone(), "its transaction has ended").await;
         // One that is gone.
@@ -122,7 +122,7 @@ async fn who_blocks_nobody_any_more_is_left_alone() {
         let waiter = pair.waiter.pid;
         pair.look.execute("SELECT pg_terminate_backend($1)", &[&waiter]).await.unwrap();
         support::wait_until("nobody waits", async || !is_there(&pair.look, waiter).await).await;
-        pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer blocks anybody").await;
+        pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer blocks any session").await;
         // Without that condition it is the one.
         let target = SessionTarget { blocks: false, ..target };
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
@@ -159,7 +159,12 @@ async fn who_has_given_its_key_up_is_left_alone() {
             pair.is_left_alone(Verb::Terminate, other, "it no longer holds").await;
         }
         idle.run("SELECT pg_advisory_unlock(72707369)").await;
-        pair.is_left_alone(Verb::Terminate, target, "it has run something since: its last query began").await;
+        pair.is_left_alone(
+            Verb::Terminate,
+            target,
+            "it has run another statement since: its last query began",
+        )
+        .await;
         let target = SessionTarget { holds: big, ..seen(&pair.look, idle.pid).await };
         let words = "it no longer holds ExclusiveLock on its advisory";
         pair.is_left_alone(Verb::Terminate, target.clone(), words).await;
@@ -211,12 +216,14 @@ async fn the_holder_of_a_key_that_was_taken_again_is_left_alone() {
         let target = SessionTarget { holds, ..seen(&pair.look, idle.pid).await };
         for moved in ["SELECT pg_advisory_unlock_all(), pg_advisory_lock(77)", ""] {
             idle.run(moved).await;
-            pair.is_left_alone(Verb::Terminate, target.clone(), "it has run something since: its ").await;
+            pair.is_left_alone(Verb::Terminate, target.clone(), "it has run another statement since: its ")
+                .await;
         }
         let again = SessionTarget { holds, ..seen(&pair.look, idle.pid).await };
         // Each of the two times is enough.
         let query = SessionTarget { state_change: target.state_change, ..again.clone() };
-        pair.is_left_alone(Verb::Terminate, query, "it has run something since: its state began").await;
+        pair.is_left_alone(Verb::Terminate, query, "it has run another statement since: its state began")
+            .await;
         let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(again)).await;
         assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
     }
@@ -261,7 +268,7 @@ async fn another_query_or_none_is_not_cancelled() {
             query_start: Seen::Same(Some(began - TimeDelta::microseconds(1))),
             ..waiter.clone()
         };
-        pair.is_left_alone(Verb::Cancel, other, "its query is another one: began").await;
+        pair.is_left_alone(Verb::Cancel, other, "its query has changed: began").await;
         // Cancelling one that is idle in its transaction would return true and free nothing.
         let idle = pair.target().await;
         pair.is_left_alone(Verb::Cancel, idle, "it is idle in transaction").await;
@@ -280,7 +287,7 @@ async fn what_is_for_another_server_is_not_tried() {
     let [result] = report.results.try_into().unwrap();
     assert_eq!(
         (result.outcome, result.detail.as_str()),
-        (Outcome::NotTried, "not tried: that is for another server")
+        (Outcome::NotTried, "not tried: that belongs to another server")
     );
     assert!(is_there(&pair.look, pair.holder.pid).await);
     assert_eq!(pair.hands.notes.all(), Vec::<String>::new());

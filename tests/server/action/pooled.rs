@@ -40,7 +40,7 @@ async fn a_session_that_serves_somebody_else_by_now_is_left_alone() {
     for verb in [Verb::Terminate, Verb::Cancel] {
         let (outcome, detail) = hands.one(verb, TargetKind::Session(shown.clone())).await;
         assert_eq!(outcome, Outcome::Changed, "{detail}");
-        assert!(detail.starts_with("its transaction is another one: began"), "{detail}");
+        assert!(detail.starts_with("its transaction has changed: began"), "{detail}");
     }
     // Neither ended nor cancelled.
     second.client.batch_execute("SELECT pg_sleep(0.02); COMMIT").await.unwrap();

@@ -60,16 +60,16 @@ async fn a_lock_is_ended_on_all_servers_as_it_was_seen() {
     let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
     assert_eq!(
         (outcome, detail.as_str()),
-        (Outcome::Done, "freed on 3 of 3: its holder has no majority any more")
+        (Outcome::Done, "freed on 3 of 3: its holder no longer has a majority")
     );
     let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
-    assert_eq!((outcome, detail.contains("it was gone already")), (Outcome::Changed, true), "{detail}");
+    assert_eq!((outcome, detail.contains("it no longer existed")), (Outcome::Changed, true), "{detail}");
     set(&urls, "one").await;
     servers[2].kill_hard().await.unwrap();
     let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
     assert_eq!(outcome, Outcome::Done, "{detail}");
     assert!(
-        detail.starts_with("freed on 2 of 3, one did not answer: its holder has no majority any more"),
+        detail.starts_with("freed on 2 of 3, one did not answer: its holder no longer has a majority"),
         "{detail}"
     );
     set(&urls[..1], "one").await;
@@ -104,7 +104,7 @@ async fn servers_of_other_sets_are_not_asked() {
     let (outcome, told) = hands(&urls).one(Verb::Unlock, TargetKind::RedisLease(row)).await;
     assert_eq!(
         (outcome, told.as_str()),
-        (Outcome::Done, "freed on 2 of 2: its holder has no majority any more")
+        (Outcome::Done, "freed on 2 of 2: its holder no longer has a majority")
     );
     for (url, left) in urls.iter().zip([1, 0, 0]) {
         let connection = Connection::open(url, Duration::from_secs(10)).await.unwrap();

@@ -106,7 +106,7 @@ async fn a_batch_of_different_owners_has_a_result_for_each() {
         let expected = if version >= 18 {
             "GRANT pg_signal_autovacuum_worker TO"
         } else {
-            "only a superuser may end an autovacuum worker"
+            "only a superuser can terminate an autovacuum worker"
         };
         assert!(details[2].contains(expected), "{details:?}");
         assert!(is_there(&roles.admin, superuser.pid).await && is_there(&roles.admin, vacuum).await);

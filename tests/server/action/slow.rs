@@ -49,7 +49,7 @@ async fn a_session_that_stands_still_is_reported_as_still_there() {
             report.results.iter().map(|result| (result.outcome, result.detail.as_str())).collect();
         assert_eq!(
             told,
-            [(Outcome::StillThere, "it has not happened after 1.5s"), (Outcome::Done, "its session is gone")]
+            [(Outcome::StillThere, "not confirmed after 1.5s"), (Outcome::Done, "its session ended")]
         );
         assert_eq!(hands.progress, 2);
         assert!(is_there(&look, sessions[0].pid).await);
@@ -123,8 +123,8 @@ async fn when_the_server_dies_in_the_middle_the_results_say_what_is_known() {
     let report = hands.act(command(Verb::Terminate, targets.clone())).await;
     let outcomes: Vec<Outcome> = report.results.iter().map(|result| result.outcome).collect();
     assert_eq!(outcomes, [Outcome::Uncertain, Outcome::Uncertain, Outcome::NotTried], "{report:?}");
-    assert!(report.results[0].detail.starts_with("the server took the order; then "), "{report:?}");
-    assert!(report.results[1].detail.ends_with("whether it was asked is not known"), "{report:?}");
+    assert!(report.results[0].detail.starts_with("the server accepted the request; then "), "{report:?}");
+    assert!(report.results[1].detail.ends_with("not known whether it was requested"), "{report:?}");
     let asked = hands.notes.all().iter().filter(|line| line.starts_with("asked")).count();
     assert_eq!(asked, 2, "nothing was asked of the third");
     // What comes next is not tried on a connection that is gone.
@@ -144,7 +144,7 @@ async fn what_cannot_be_put_on_record_is_not_asked() {
     let target = seen(&look, session.pid).await;
     let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target)).await;
     assert_eq!(outcome, Outcome::Refused);
-    assert_eq!(detail, "not asked, since that could not be put on record: disk full: free some room");
+    assert_eq!(detail, "not done, because it could not be recorded: disk full: free some room");
     assert!(is_there(&look, session.pid).await);
     session.run("SELECT pg_sleep(0.02)").await;
 }
@@ -163,7 +163,7 @@ async fn a_session_of_our_own_is_never_ended() {
         let any =
             locktop::model::plan::SessionTarget { xact_start: locktop::model::plan::Seen::Any, ..target };
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(any)).await;
-        assert_eq!((outcome, detail.as_str()), (Outcome::Refused, "that is a session of locktop's own"));
+        assert_eq!((outcome, detail.as_str()), (Outcome::Refused, "that is locktop's own session"));
         assert!(is_there(&look, pid).await);
     }
 }

@@ -129,25 +129,25 @@ async fn a_lease_is_ended_only_as_it_was_seen() {
 async fn ended_as_seen(place: &mut Place) {
     let seen = place.lease().await;
     let mut others = vec![
-        (LeaseTarget { owner: "node9".into(), ..seen.clone() }, "its owner is another one"),
-        (LeaseTarget { id: "8".into(), ..seen.clone() }, "its row is gone"),
+        (LeaseTarget { owner: "node9".into(), ..seen.clone() }, "its owner has changed"),
+        (LeaseTarget { id: "8".into(), ..seen.clone() }, "its row no longer exists"),
     ];
     if place.is_own {
         let token = seen.token.map(|token| token - 1);
-        others.push((LeaseTarget { token, ..seen.clone() }, "it was given to somebody else"));
+        others.push((LeaseTarget { token, ..seen.clone() }, "another owner acquired it"));
     } else {
         let (second, term) = (chrono::TimeDelta::seconds(1), chrono::TimeDelta::seconds(i64::from(i32::MAX)));
         let later = LeaseTarget { renewed_at: seen.renewed_at + second, ..seen.clone() };
         let before = LeaseTarget { renewed_at: seen.renewed_at - term, ..seen.clone() };
-        others.push((later, "it was taken anew"));
-        others.push((before, "it was taken anew"));
-        others.push((LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its term is another one"));
+        others.push((later, "it was acquired again"));
+        others.push((before, "it was acquired again"));
+        others.push((LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its duration has changed"));
     }
     for (other, words) in others {
         place.is(Verb::Unlock, TargetKind::Lease(other), Outcome::Changed, words).await;
     }
     let gone = LeaseTarget { table: 4_000_000_000, ..seen.clone() };
-    place.is(Verb::Unlock, TargetKind::Lease(gone), Outcome::Changed, "its table is gone").await;
+    place.is(Verb::Unlock, TargetKind::Lease(gone), Outcome::Changed, "its table no longer exists").await;
     // Its holder goes on renewing it meanwhile.
     place.run("UPDATE distlock SET ts = clock_timestamp()").await;
     place
@@ -166,7 +166,7 @@ async fn a_table_that_was_made_again_is_another_one() {
     let seen = place.lease().await;
     place.run("DROP TABLE distlock; CREATE TABLE distlock (id int, expired_time interval, owner text, ts timestamptz)").await;
     place.run(row).await;
-    place.is(Verb::Unlock, TargetKind::Lease(seen), Outcome::Changed, "its table is gone").await;
+    place.is(Verb::Unlock, TargetKind::Lease(seen), Outcome::Changed, "its table no longer exists").await;
     // What inherits from it is somebody else's, and two of one id are told apart by nobody.
     place
         .run(&format!("CREATE TABLE child () INHERITS (distlock); {}", row.replace("distlock", "child")))
@@ -213,7 +213,7 @@ async fn a_task_is_changed_only_as_it_was_seen() {
         // Its end would set the time anew.
         own.run("SELECT try_acquire_task_lock(1, 'w')").await;
         let task = TargetKind::Task(own.task().await);
-        own.is(Verb::MakeDue, task, Outcome::Changed, "it runs by now").await;
+        own.is(Verb::MakeDue, task, Outcome::Changed, "it is running now").await;
         let mut printed = Place::printed(version).await;
         // As in the article, but for the zone.
         printed
@@ -256,10 +256,10 @@ async fn changed_as_seen(place: &mut Place) {
     let later = seen.next_run_at.map(|at| at + chrono::TimeDelta::microseconds(1));
     for (other, words) in [
         (TaskTarget { enabled: Some(false), ..seen.clone() }, "it was enabled or disabled"),
-        (TaskTarget { next_run_at: later, ..seen.clone() }, "it is due at another time"),
-        (TaskTarget { next_run_at: None, ..seen.clone() }, "it is due at another time"),
-        (TaskTarget { name: Some("b".into()), ..seen.clone() }, "it has another name"),
-        (TaskTarget { id: seen.id + 1, ..seen.clone() }, "its row is gone"),
+        (TaskTarget { next_run_at: later, ..seen.clone() }, "its due time has changed"),
+        (TaskTarget { next_run_at: None, ..seen.clone() }, "its due time has changed"),
+        (TaskTarget { name: Some("b".into()), ..seen.clone() }, "its name has changed"),
+        (TaskTarget { id: seen.id + 1, ..seen.clone() }, "its row no longer exists"),
     ] {
         for verb in [Verb::Enable, Verb::Disable, Verb::MakeDue] {
             place.is(verb, TargetKind::Task(other.clone()), Outcome::Changed, words).await;
@@ -291,7 +291,7 @@ async fn a_task_and_an_item_are_due_an_hour_later() {
             format!("SELECT round(EXTRACT(epoch FROM {column} - clock_timestamp()) / 3600) FROM {table}")
         };
         assert_eq!(own.ask(&in_hours("next_run_at", "scheduled_tasks")).await, "1", "from now on");
-        own.is(Verb::PutOff, TargetKind::Task(seen), Outcome::Changed, "it is due at another time").await;
+        own.is(Verb::PutOff, TargetKind::Task(seen), Outcome::Changed, "its due time has changed").await;
         let again = TargetKind::Task(own.task().await);
         own.is(Verb::PutOff, again, Outcome::Done, "due an hour later").await;
         assert_eq!(own.ask(&in_hours("next_run_at", "scheduled_tasks")).await, "2", "from then on");
@@ -313,11 +313,11 @@ async fn a_task_and_an_item_are_due_an_hour_later() {
         // Who runs it or works on it sets the time.
         own.run("UPDATE scheduled_tasks SET next_run_at = now(); SELECT try_acquire_task_lock(1, 'w')").await;
         let task = TargetKind::Task(own.task().await);
-        own.is(Verb::PutOff, task, Outcome::Changed, "it runs by now").await;
+        own.is(Verb::PutOff, task, Outcome::Changed, "it is running now").await;
         own.run("UPDATE task_queue SET not_before = NULL; SELECT * FROM claim_queue_items('w', 1)").await;
         own.is(Verb::PutOff, TargetKind::Item(pending), Outcome::Changed, "its status has changed").await;
         let taken = TargetKind::Item(own.item().await);
-        own.is(Verb::PutOff, taken, Outcome::Refused, "is not for an item that is processing").await;
+        own.is(Verb::PutOff, taken, Outcome::Refused, "is not possible for an item that is processing").await;
     }
 }
 
@@ -336,7 +336,7 @@ async fn what_a_published_table_has_no_place_for_is_not_put_off() {
     };
     for (kind, outcome, words) in [
         ("timestamp", Outcome::Done, "due an hour later"),
-        ("date", Outcome::Refused, "next_run_at of public.scheduled_tasks is no time"),
+        ("date", Outcome::Refused, "next_run_at of public.scheduled_tasks is not a time"),
     ] {
         place
             .run(&format!(
@@ -352,7 +352,7 @@ async fn what_a_published_table_has_no_place_for_is_not_put_off() {
     }
     place.run("INSERT INTO task_queue (task_name) VALUES ('b')").await;
     let item = TargetKind::Item(place.item().await);
-    place.is(Verb::PutOff, item, Outcome::Refused, "is not for an item that is pending").await;
+    place.is(Verb::PutOff, item, Outcome::Refused, "is not possible for an item that is pending").await;
 }
 
 #[tokio::test]
@@ -366,7 +366,7 @@ async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
                 Verb::Requeue,
                 TargetKind::Item(pending.clone()),
                 Outcome::Refused,
-                "is not for an item that is pending",
+                "is not possible for an item that is pending",
             )
             .await;
         place.is(Verb::SetAside, TargetKind::Item(pending.clone()), Outcome::Done, "set aside").await;
@@ -384,7 +384,7 @@ async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
         let other = ItemTarget { attempt: claimed.attempt.map(|attempt| attempt + 1), ..claimed.clone() };
         place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another attempt began").await;
         let other = ItemTarget { worker: Some("v".into()), ..claimed.clone() };
-        place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker has it").await;
+        place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker holds it").await;
         // The session that took it is another one, which is gone.
         place.run("UPDATE task_queue SET backend_start = backend_start - interval '1 second'").await;
         place.is(Verb::Requeue, TargetKind::Item(claimed.clone()), Outcome::Done, "pending again").await;
@@ -414,7 +414,7 @@ async fn a_published_item_is_left_alone_while_anybody_may_work_on_it() {
         }
         place.run("SELECT pg_advisory_unlock(1)").await;
         let other = ItemTarget { worker: None, ..seen.clone() };
-        place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker has it").await;
+        place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker holds it").await;
         place.is(Verb::Requeue, TargetKind::Item(seen), Outcome::Done, "pending again").await;
         let row = "SELECT (status, worker_id, started_at) FROM task_queue";
         assert_eq!(place.ask(row).await, "(pending,,)");
@@ -456,16 +456,16 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
         place.run("BEGIN; SELECT FROM task_execution_log FOR UPDATE").await;
         place.is(Verb::Recover, what(&seen), Outcome::Refused, "its row is locked").await;
         place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
-        place.is(Verb::Recover, what(&seen), Outcome::Refused, "somebody holds key 1").await;
+        place.is(Verb::Recover, what(&seen), Outcome::Refused, "a session holds key 1").await;
         place.run("SELECT pg_advisory_unlock(1)").await;
         let other = PublishedTarget { worker: "worker-002".into(), ..seen.clone() };
-        place.is(Verb::Recover, what(&other), Outcome::Changed, "another worker has it").await;
+        place.is(Verb::Recover, what(&other), Outcome::Changed, "another worker holds it").await;
         let micro = chrono::TimeDelta::microseconds(1);
         let other = PublishedTarget { started_at: seen.started_at + micro, ..seen.clone() };
-        place.is(Verb::Recover, what(&other), Outcome::Changed, "it began at another time").await;
-        place.is(Verb::Recover, what(&seen), Outcome::Done, "failed in the log").await;
+        place.is(Verb::Recover, what(&other), Outcome::Changed, "its start has changed").await;
+        place.is(Verb::Recover, what(&seen), Outcome::Done, "marked as failed").await;
         let row = "SELECT status || ' ' || (completed_at IS NOT NULL) || ' ' || left(error_message, 30) FROM task_execution_log";
-        assert_eq!(place.ask(row).await, "failed true its worker's session was gone:");
+        assert_eq!(place.ask(row).await, "failed true its worker's session had ended:");
         place.is(Verb::Recover, what(&seen), Outcome::Changed, "it has ended").await;
     }
 }

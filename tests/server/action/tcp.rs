@@ -44,7 +44,7 @@ async fn another_address_is_somebody_else_and_the_same_is_not() {
     let mut other = target.clone();
     other.client.address = Some("127.0.0.2".into());
     let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(other)).await;
-    let words = "it now serves another client: its role or its address is another one";
+    let words = "it now serves another client: its role or its address has changed";
     assert_eq!((outcome, detail.as_str()), (Outcome::Changed, words));
     let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target.clone())).await;
     assert_eq!(outcome, Outcome::Done, "{detail}");

@@ -99,7 +99,7 @@ async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
     let owner = "SELECT locked_by_id FROM good_jobs WHERE job_class = ";
     // Nobody has it any more.
     let plan = ground.job("Absent");
-    assert!(plan.rows[0].cautions[0].words.contains("may be at work still"), "{:?}", plan.rows[0].cautions);
+    assert!(plan.rows[0].cautions[0].words.contains("may still be working"), "{:?}", plan.rows[0].cautions);
     let (outcome, detail) = ground.act(&plan).await;
     assert_eq!(
         (outcome, detail.as_str()),
@@ -131,7 +131,7 @@ async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
     ground.run("UPDATE good_job_processes SET updated_at = now() - interval '1 hour'").await;
     assert!(
         reason(&ground.job("Free"))
-            .starts_with("is known to be lost by lock alone, and is left to its system: by itself")
+            .starts_with("is lost according to lock only, and is left to its system: by itself")
     );
 }
 
@@ -157,7 +157,7 @@ async fn a_lock_that_is_held_is_waited_for_by_nobody() {
     let (outcome, detail) = ground.act(&plan).await;
     assert_eq!(
         (outcome, detail.as_str()),
-        (Outcome::Refused, "its advisory lock is held: a worker may be at it")
+        (Outcome::Refused, "its advisory lock is held: a worker may be working on it")
     );
     holder.batch_execute("SELECT pg_advisory_unlock_all()").await.unwrap();
     assert_eq!(ground.act(&plan).await.0, Outcome::Done);
@@ -169,15 +169,12 @@ async fn nothing_is_done_that_the_config_does_not_allow() {
     let ground = Ground::of(&format!("{GOOD_JOB}{GOOD_JOB_ROWS}"), all()).await;
     assert_eq!(
         reason(&ground.job("Absent")),
-        "allow_actions = true in [adapters.good_job] of the config allows it, which is off"
+        "allow_actions = true in [adapters.good_job] of the config permits it; it is off"
     );
     let live = "INSERT INTO good_job_processes (id, state, updated_at, lock_type) VALUES
         ('00000000-0000-0000-0000-0000000000a3', '{}', now(), NULL)";
     let ground = Ground::of(&format!("{GOOD_JOB}{GOOD_JOB_ROWS}{live}"), allowed()).await;
-    assert_eq!(
-        reason(&ground.job("Absent")),
-        "is running: only a job that has lost its worker is given back"
-    );
+    assert_eq!(reason(&ground.job("Absent")), "is running: only a job that lost its worker can be returned");
 }
 
 #[tokio::test]
@@ -276,7 +273,7 @@ async fn a_lease_is_ended_for_whom_it_was_seen_with() {
         INSERT INTO shedlock VALUES ('reports', now() + interval '1 hour', now(), 'app-1'), ('mails', now() - interval '1 hour', now(), 'app-1');
         INSERT INTO databasechangeloglock VALUES (1, true, now() - interval '3 hours', 'pod-7 (10.0.0.7)');";
     let mut ground = Ground::of(&format!("{LEASES}{rows}"), allowed()).await;
-    assert_eq!(reason(&ground.lease("mails")), "has ended: whoever asks next gets it");
+    assert_eq!(reason(&ground.lease("mails")), "has ended: the next request gets it");
     let plan = ground.lease("reports");
     ground.run("UPDATE shedlock SET locked_by = 'app-2' WHERE name = 'reports'").await;
     assert_eq!(ground.act(&plan).await.0, Outcome::Changed);
@@ -317,7 +314,7 @@ async fn nothing_of_a_stranger_runs_when_it_is_written() {
     let TargetKind::Adapter(mut target) = plan.rows[0].target.what.clone() else { panic!("{:?}", plan.rows) };
     target.oid += 1;
     let (outcome, detail) = ground.hands.one(Verb::Unlock, TargetKind::Adapter(target)).await;
-    assert_eq!((outcome, detail.as_str()), (Outcome::Refused, "its tables are not there any more"));
+    assert_eq!((outcome, detail.as_str()), (Outcome::Refused, "its tables no longer exist"));
     ground.run(&format!("DROP OWNED BY {name} CASCADE; DROP ROLE {name}")).await;
 }
 

@@ -43,7 +43,7 @@ async fn what_the_server_finds_wrong_is_told_with_its_place() {
     let info = database(TABLES).await;
     let (status, out) = checked(&info, FILE).await;
     assert_eq!(status, Some(0), "{out}");
-    assert!(out.contains("recover") && out.contains("understood and planned, not run"), "{out}");
+    assert!(out.contains("recover") && out.contains("parsed and planned, not run"), "{out}");
     for (from, to, expected) in [
         ("j.kind AS name", "j.kin AS name", "FILE:9:35: [[jobs.running]]: column j.kin does not exist"),
         (
@@ -59,7 +59,7 @@ async fn what_the_server_finds_wrong_is_told_with_its_place() {
         (
             "'running' AS",
             "'busy' AS",
-            "FILE:9:10: [[jobs.running]]: it brings the state \"busy\": expected one of running, due, scheduled",
+            "FILE:9:10: [[jobs.running]]: it returned the state \"busy\": expected one of running, due, scheduled",
         ),
         (
             "SET state",

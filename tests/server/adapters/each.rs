@@ -145,8 +145,8 @@ async fn a_queue_of_a_stranger_a_view_and_a_policy() {
         let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
         let told: Vec<_> =
             found.iter().map(|one| (&*one.prefix, one.refused.as_deref().unwrap_or("read"))).collect();
-        let row_security = "row security is in force on pgmq.q_secure: only its owner, or a role with BYPASSRLS, sees what is in it";
-        let remedy = "who is not trusted; --trust-owner mallory, or trusted_owners = [\"mallory\"] in the config, allows it";
+        let row_security = "row security is in force on pgmq.q_secure: only its owner, or a role with BYPASSRLS, can read it";
+        let remedy = "who is not trusted; --trust-owner mallory, or trusted_owners = [\"mallory\"] in the config, permits it";
         let expected = [
             ("'; SELECT evil.hit('name') --", "read".to_owned()),
             ("evil", format!("pgmq.q_evil belongs to mallory, {remedy}")),

@@ -146,13 +146,13 @@ async fn what_cannot_be_read_says_what_would_help() {
     };
     assert_eq!(
         refused("adapter_outsider").await.as_deref(),
-        Some("no right to use schema jobs; GRANT USAGE ON SCHEMA \"jobs\" would help")
+        Some("no right to use schema jobs; GRANT USAGE ON SCHEMA \"jobs\" is needed")
     );
     run(&info, "GRANT USAGE ON SCHEMA jobs TO PUBLIC; GRANT SELECT ON jobs.river_leader TO adapter_monitor")
         .await;
     assert_eq!(
         refused("adapter_monitor").await.as_deref(),
-        Some("no right to read jobs.river_job; GRANT SELECT ON jobs.river_job would help")
+        Some("no right to read jobs.river_job; GRANT SELECT ON jobs.river_job is needed")
     );
     run(&info, "GRANT SELECT ON ALL TABLES IN SCHEMA jobs TO adapter_reader").await;
     assert_eq!(refused("adapter_reader").await, None);
@@ -160,13 +160,13 @@ async fn what_cannot_be_read_says_what_would_help() {
     assert_eq!(
         refused("adapter_reader").await.as_deref(),
         Some(
-            "row security is in force on jobs.river_job: only its owner, or a role with BYPASSRLS, sees what is in it"
+            "row security is in force on jobs.river_job: only its owner, or a role with BYPASSRLS, can read it"
         )
     );
     assert_eq!(refused("postgres").await, None, "no policy is for a superuser");
     run(&info, "ALTER TABLE jobs.river_job DISABLE ROW LEVEL SECURITY; ALTER TABLE jobs.river_leader OWNER TO adapter_app").await;
     let owner = "jobs.river_leader belongs to adapter_app, who is not trusted; \
-                 --trust-owner adapter_app, or trusted_owners = [\"adapter_app\"] in the config, allows it";
+                 --trust-owner adapter_app, or trusted_owners = [\"adapter_app\"] in the config, permits it";
     assert_eq!(refused("postgres").await.as_deref(), Some(owner));
     assert_eq!(refused("adapter_reader").await.as_deref(), Some(owner));
     run(&info, "ALTER TABLE jobs.river_leader OWNER TO postgres; REVOKE SELECT ON jobs.river_queue FROM adapter_reader").await;
@@ -225,7 +225,7 @@ async fn the_command_tells_it_as_a_table_and_as_json() {
         (nothing.status, nothing.out.as_str()),
         (
             Some(1),
-            format!("Nothing found in this database of: small.\n{file}: no mistakes that show without it.\n")
+            format!("Nothing found in this database of: small.\n{file}: no mistakes that can be found without it.\n")
                 .as_str()
         ),
         "{nothing:?}"

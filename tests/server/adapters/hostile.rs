@@ -58,7 +58,9 @@ async fn what_a_query_answers_with_has_to_be_as_its_part_has_it() {
     let strange = one(&info, &adapter(&with("SELECT j.b AS id, 'x' AS state FROM {jobs} j"))).await;
     let read = strange.choice(Part::Running).unwrap().used().unwrap().read.clone().unwrap();
     assert!(
-        read.is_err_and(|error| error.starts_with("it brings the state \"x\": expected one of running, due"))
+        read.is_err_and(
+            |error| error.starts_with("it returned the state \"x\": expected one of running, due")
+        )
     );
     let good = "SELECT j.b::varchar AS id, 'running' AS state, j.a::smallint AS attempt, j.a AS limit_s, j.t::date AS due_at FROM {jobs} j";
     assert_eq!(
@@ -268,7 +270,7 @@ async fn nothing_is_read_that_has_a_column_of_a_strangers_type() {
             let expected = [("que_jobs", "words"), ("river_job", "prio")].map(|(table, name)| {
                 format!(
                     "a column of public.{table} has the type {name} of mallory, who is not trusted; \
-                     --trust-owner mallory, or trusted_owners = [\"mallory\"] in the config, allows it"
+                     --trust-owner mallory, or trusted_owners = [\"mallory\"] in the config, permits it"
                 )
             });
             assert_eq!(reasons, expected, "{role}");
@@ -305,7 +307,8 @@ async fn decoys_hide_nothing() {
         // And who is left out is told: the last of them.
         let told: Vec<_> = found.iter().filter(|one| !one.is_somewhere()).collect();
         let [left] = told[..] else { panic!("{told:?}") };
-        let reason = "1 table left out, since no more than 1,000 are looked at, of all systems together, those of trusted owners first";
+        let reason =
+            "1 table left out, because at most 1,000 are checked in total, those of trusted owners first";
         assert_eq!((&*left.adapter.name, left.refused.as_deref()), ("quartz", Some(reason)));
         let text = locktop::wire::table::adapters(&found, &all());
         assert!(text.contains(&format!("Quartz\n  not read: {reason}")), "{text}");

@@ -77,7 +77,7 @@ async fn a_locked_part_is_left_in_peace() {
     stage.look_until("the part to be read again", |view| error(view).is_none()).await;
 }
 
-/// Before schema 46 no index has the active jobs: of a large table they are not read, and the reason is told.
+/// Before schema 46 no index matches the active jobs: of a large table they are not read, and the reason is told.
 #[tokio::test]
 async fn pg_boss_10_with_few_and_with_many_jobs() {
     let rows = "

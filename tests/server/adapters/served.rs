@@ -70,7 +70,7 @@ async fn a_queue_whose_workers_are_all_gone_is_a_finding() {
     for (change, who) in [
         (
             "UPDATE solid_queue_processes SET last_heartbeat_at = now() - interval '1 hour'",
-            "none of its 2 workers lives",
+            "none of its 2 workers is alive",
         ),
         ("DELETE FROM solid_queue_processes", "no worker is listed"),
     ] {

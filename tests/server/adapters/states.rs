@@ -123,7 +123,7 @@ async fn good_job() {
     }
     let detail = stage.screen_after("4<enter>", 120, 35);
     assert_eq!(stage.copied_after("4y").as_deref(), Some("GoodJob::Process.cleanup"));
-    for words in ["Job of GoodJob", "comes back", "GoodJob::Process.cleanup", "its session is gone"] {
+    for words in ["Job of GoodJob", "comes back", "GoodJob::Process.cleanup", "its session ended"] {
         assert!(detail.contains(words), "{words} in {detail}");
     }
     let finding = view.findings.iter().find(|finding| finding.check == "adapter_job").unwrap();

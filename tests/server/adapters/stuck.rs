@@ -1,4 +1,4 @@
-//! Jobs that go no further, and what waits behind a job whose worker is gone: which are told, and which are not.
+//! Jobs that go no further, and what waits behind a job whose worker no longer exists: which are told, and which are not.
 
 use locktop::model::view::View;
 
@@ -46,17 +46,17 @@ async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
     for (row, expected, reason) in [
         (
             "('c', 't4', 'g', 'Taken', 'g', ms('1 h'), 'ACQUIRED')",
-            "Quartz: job g.Taken goes no further by itself",
+            "Quartz: job g.Taken will not continue without help",
             "its trigger is ACQUIRED, and no fired row says by whom: no node takes it up again",
         ),
         (
             "('c', 't4', 'g', 'Left', 'g', ms('1 h'), 'BLOCKED')",
-            "Quartz: job g.Left goes no further by itself",
+            "Quartz: job g.Left will not continue without help",
             "its trigger is BLOCKED, and no run of its job is listed: no node frees it",
         ),
         (
             "('c', 't4', 'g', 'Broken', 'g', -1, 'ERROR')",
-            "Quartz: job g.Broken goes no further by itself",
+            "Quartz: job g.Broken will not continue without help",
             "its trigger is in state ERROR: it does not fire until it is reset",
         ),
     ] {
@@ -108,25 +108,25 @@ async fn what_waits_behind_a_lost_job_is_told_with_its_key() {
         (
             include_str!("tables/procrastinate.sql"),
             procrastinate,
-            "Procrastinate: job Silent is lost (heartbeat) and keeps lock b: 2 jobs that were read wait for it",
+            "Procrastinate: job Silent is lost (heartbeat) and keeps lock b: 2 listed jobs wait for it",
         ),
         (
             SOLID_QUEUE,
             solid,
-            "Solid Queue: job Absent is lost (absent) and keeps key k: 1 job that was read waits for it",
+            "Solid Queue: job Absent is lost (absent) and keeps key k: 1 listed job waits for it",
         ),
         (
             include_str!("tables/graphile_worker.sql"),
             graphile,
-            "Graphile Worker: job Late is lost (presence) and keeps queue serial: 1 job that was read waits for it",
+            "Graphile Worker: job Late is lost (presence) and keeps queue serial: 1 listed job waits for it",
         ),
         (
             include_str!("tables/pg_boss.sql"),
             boss,
-            "pg-boss: job q is lost (lease) and keeps key q k: 1 job that was read waits for it",
+            "pg-boss: job q is lost (lease) and keeps key q k: 1 listed job waits for it",
         ),
     ] {
-        tells("adapter_key", &format!("{tables}{rows}"), &[(expected, "comes back: ")]).await;
+        tells("adapter_key", &format!("{tables}{rows}"), &[(expected, "returned to the queue: ")]).await;
     }
 }
 
@@ -141,9 +141,11 @@ async fn what_an_expired_semaphore_blocks_is_told() {
             INSERT INTO solid_queue_semaphores (key, value, expires_at) VALUES ('k', 0, now() - interval '{semaphore}');"
         )
     };
-    let told = "Solid Queue: job Blocked is blocked by what was over 12h00m ago (key k)";
-    tells("adapter_asleep", &rows("13 h", "12 h"), &[(told, "comes back: a dispatcher frees")]).await;
-    tells("adapter_asleep", &rows("12 h", "13 h"), &[(told, "comes back: a dispatcher frees")]).await;
+    let told = "Solid Queue: job Blocked is blocked by a limit that expired 12h00m ago (key k)";
+    tells("adapter_asleep", &rows("13 h", "12 h"), &[(told, "returned to the queue: a dispatcher frees")])
+        .await;
+    tells("adapter_asleep", &rows("12 h", "13 h"), &[(told, "returned to the queue: a dispatcher frees")])
+        .await;
     tells("adapter_asleep", &rows("1 h", "5 min"), &[]).await;
     tells("adapter_asleep", &rows("1 h", "-3 min"), &[]).await;
 }
@@ -158,8 +160,7 @@ async fn scheduled_jobs_that_nobody_makes_due_are_told() {
                 (1, 'q', now() - interval '{ago}'), (2, 'q', now() + interval '1 hour');"
         )
     };
-    let expected =
-        "Solid Queue: the time of scheduled job Asleep came 1h00m ago, and nothing has put it into its queue";
+    let expected = "Solid Queue: scheduled job Asleep was due 1h00m ago, but has not been put into its queue";
     tells("adapter_asleep", &solid("1 hour"), &[(expected, "")]).await;
     tells("adapter_asleep", &solid("10 seconds"), &[]).await;
     let river = |lease: &str| {
@@ -169,16 +170,17 @@ async fn scheduled_jobs_that_nobody_makes_due_are_told() {
             INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('host', now(), now() + interval '{lease}');"
         )
     };
-    let expected = "River: the time of 2 scheduled jobs came up to 1h00m ago, and nothing has put them into their queues";
+    let expected =
+        "River: 2 scheduled jobs were due up to 1h00m ago, but have not been put into their queues";
     tells("adapter_asleep", &river("1 minute"), &[(expected, "")]).await;
-    tells("adapter_asleep", &river("-5 minutes"), &[(expected, "nobody leads: its lease was over 5m")]).await;
+    tells("adapter_asleep", &river("-5 minutes"), &[(expected, "no leader: its lease expired 5m")]).await;
 }
 
 #[tokio::test]
 async fn a_job_of_oban_without_an_attempt_left_is_stuck() {
     let rows = "INSERT INTO oban_jobs (worker, state, attempt, max_attempts) VALUES ('Spent', 'available', 20, 20), ('Again', 'available', 19, 20);";
     let expected = [(
-        "Oban: job Spent goes no further by itself",
+        "Oban: job Spent will not continue without help",
         "it is available, and no attempt is left: nobody fetches it",
     )];
     tells("adapter_stuck", &format!("{}{rows}", include_str!("tables/oban.sql")), &expected).await;
@@ -188,7 +190,7 @@ async fn a_job_of_oban_without_an_attempt_left_is_stuck() {
 #[tokio::test]
 async fn late_jobs_say_that_nobody_leads() {
     for (lease, begins) in
-        [("-5 minutes", "nobody leads: its lease was over 5m"), ("1 minute", "comes back: ")]
+        [("-5 minutes", "no leader: its lease expired 5m"), ("1 minute", "returned to the queue: ")]
     {
         let rows = format!(
             "INSERT INTO river_job (kind, state, attempt, attempted_at) VALUES ('Late', 'running', 1, now() - interval '2 hours');

@@ -52,11 +52,11 @@ async fn who_lives_in_another_zone_seems_silent_until_that_is_said() {
     let hints_of = hints(&stage);
     let [hint] = hints_of.as_slice() else { panic!("{hints_of:?}") };
     let expected_hint =
-        "Solid Queue: its workers' times may be of another zone; each of them last showed itself ";
+        "Solid Queue: its workers may write times in another time zone; each of them last showed itself ";
     assert!(hint.starts_with(expected_hint), "{hint}");
-    assert!(hint.ends_with("time_zone in [adapters.solid_queue] of the config says their zone"), "{hint}");
+    assert!(hint.ends_with("time_zone in [adapters.solid_queue] of the config to their zone"), "{hint}");
     let words = recovery(&stage).rows[0].cautions[0].words.clone();
-    assert!(words.starts_with("it is silent by whole half hours, as one that lives"), "{words}");
+    assert!(words.starts_with("its last heartbeat is off by a multiple of 30 minutes"), "{words}");
     // Said, it lives, and nothing is given back that it has.
     let stage = looked(LIVE, Some(ZONE)).await;
     let rows = [("Runs", "running", "heartbeat", ""), ("Later", "scheduled", "none", "")];

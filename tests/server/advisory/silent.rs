@@ -1,4 +1,4 @@
-//! A server that stops answering, and one that ends a session with an error.
+//! A server that stops answering, and one that terminates a session with an error.
 
 use std::time::Duration;
 

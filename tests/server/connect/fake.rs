@@ -28,8 +28,8 @@ async fn it_accepts_and_never_answers() {
         assert_eq!(
             error.to_string(),
             format!(
-                "{address} accepted the connection and did not answer within 1 s: the server is stuck or \
-                 overloaded, or it is no PostgreSQL server"
+                "{address} accepted the connection but did not answer within 1 s: the server is stuck \
+                 or overloaded, or it is not a PostgreSQL server"
             )
         );
     }

@@ -111,7 +111,7 @@ async fn a_row_that_somebody_keeps_locked_may_be_lost() {
     session.ask("BEGIN; SELECT * FROM distlock FOR UPDATE").await;
     let loss = lease.run(std::future::pending::<()>()).await.unwrap_err();
     // Its renewal waits for the row for as long as the lease lives; which of the two notices that first is chance.
-    let reasons = ["the row of lease 7 is locked by somebody else", "no answer to lease_renew"];
+    let reasons = ["the row of lease 7 is locked by another session", "no answer to lease_renew"];
     assert!(reasons.iter().any(|known| loss.to_string().contains(known)), "{loss}");
     session.ask("ROLLBACK").await;
 }
@@ -175,11 +175,11 @@ async fn what_cannot_be_a_lease_is_refused_in_words() {
     let bare = database(server_of(versions()[0]).await).await;
     for request in [Request::new(7, "", LONG), Request::new(7, "node1", Duration::from_millis(99))] {
         let error = Lease::acquire(&bare, &request).await.unwrap_err();
-        assert_eq!(error.to_string(), "a lease needs an owner and a term of at least 100 ms");
+        assert_eq!(error.to_string(), "a lease needs an owner and a duration of at least 100 ms");
     }
     let error = Lease::acquire(&bare, &Request::new(7, "node1", LONG)).await.unwrap_err();
     assert!(matches!(error, LeaseError::Call(CallError::NotInstalled { .. })), "{error}");
-    assert!(error.to_string().contains("\"locktop schema install\" makes it"), "{error}");
+    assert!(error.to_string().contains("run \"locktop schema install\""), "{error}");
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ async fn three_of_two_are_let_through() {
         let call = "SELECT check_rate_limit('k', 2, 60)";
         one.run("BEGIN").await;
         assert_eq!(one.ask(call).await, "t");
-        // The lock is free, and what was counted is not to be seen yet.
+        // The lock is free, and what was counted is not visible yet.
         let (second, ()) = tokio::join!(other.ask(call), async {
             blocked(&one, other.pid).await;
             one.run("COMMIT").await;

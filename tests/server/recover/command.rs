@@ -85,8 +85,10 @@ async fn a_dry_run_shows_the_plan_and_changes_nothing() {
         assert!(!left.out.contains('\u{1b}'), "{:?}", left.out);
     }
     let left = recover(&stage, &["--dry-run", "--timeout", "--terminate", "--task", "slow"]).await;
-    let ended =
-        format!("the worker's backend {} will be ended; due again in 10s; attempt 1 of 3 failed", worker.pid);
+    let ended = format!(
+        "the worker's session {} will be terminated; due again in 10s; attempt 1 of 3 failed",
+        worker.pid
+    );
     assert!(left.status == Some(0) && left.out.trim_end().ends_with(&ended), "{left:?}");
     let document = json(&recover(&stage, &["--dry-run", "--timeout=10m", "--format", "json"]).await);
     assert_eq!(
@@ -139,7 +141,7 @@ async fn with_yes_it_is_done_and_the_exit_status_says_whether_all_was() {
 
     let left = recover(&stage, &["--yes", "--timeout", "--terminate", "--wait", "20s"]).await;
     assert_eq!(left.status, Some(0), "{left:?}");
-    assert!(left.out.contains(&format!("pid {} was told to end; key ", worker.pid)), "{}", left.out);
+    assert!(left.out.contains(&format!("pid {} was terminated; key ", worker.pid)), "{}", left.out);
     let left = recover(&stage, &["--yes"]).await;
     assert_eq!((left.status, left.out.as_str()), (Some(0), "Nothing to recover.\n"));
 }
@@ -206,7 +208,8 @@ async fn where_there_is_no_schema_of_ours_that_is_said() {
             assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{version} {left:?}");
             left.err.trim_end().to_owned()
         };
-        let expected = "locktop: there is no schema \"locktop\" of locktop in this database: \"locktop schema install\" makes one";
+        let expected =
+            "locktop: this database has no schema \"locktop\" of locktop: run \"locktop schema install\"";
         assert_eq!(said(&["--yes"]).await, expected, "{version}");
         let session = Session::open_plain(&info).await;
         session.run(PRINTED).await;
@@ -215,7 +218,7 @@ async fn where_there_is_no_schema_of_ours_that_is_said() {
         assert_eq!(said(&["--yes"]).await, format!("{expected}{printed}"), "{version}");
         let ends = on(server, &info, &["--yes", "--timeout", "--terminate", "--schema", "public"]).await;
         assert_eq!(ends.status, Some(2), "{ends:?}");
-        assert!(ends.err.contains("nobody is ended there"), "{ends:?}");
+        assert!(ends.err.contains("so none can be terminated"), "{ends:?}");
         assert_eq!(session.ask("SELECT status FROM task_execution_log").await, "running");
         // Of another name, and a hostile one.
         let name = "My \"Jobs\\' $name @schema@";
@@ -304,7 +307,7 @@ async fn an_older_schema_is_told_to_be_upgraded() {
     schema::install_up_to(&mut open(&info).await.client, &SchemaName::default(), 1).await.unwrap();
     let left = on(server, &info, &["--yes"]).await;
     let expected =
-        "locktop: the schema \"locktop\" is too old for this: \"locktop schema install\" upgrades it\n";
+        "locktop: the schema \"locktop\" is too old for this: run \"locktop schema install\" to upgrade it\n";
     assert_eq!((left.status, left.err.as_str()), (Some(1), expected));
 }
 

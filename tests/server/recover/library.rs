@@ -20,7 +20,7 @@ async fn orphans_are_recovered_and_the_living_are_not() {
         assert_eq!(plan.others, Others { slow: 1, ..Others::default() });
         assert!(plan.rows.iter().all(|row| row.step == Step::Recover), "{plan:?}");
         assert_eq!(plan.rows[0].effect(plan.grace), "due again in 10s; attempt 1 of 3 failed");
-        assert_eq!(plan.rows[1].effect(plan.grace), "gives up: attempt 1 of 1; not run again");
+        assert_eq!(plan.rows[1].effect(plan.grace), "failed for good after attempt 1 of 1; not run again");
         assert_eq!(stage.audit().await, "", "a plan changes nothing");
         let results = stage.execute(&plan).await;
         assert_eq!(outcomes(&plan, &results), ["gone recovered", "last gave_up"], "{version} {results:?}");
@@ -53,7 +53,7 @@ async fn a_slow_holder_is_ended_when_that_was_asked_for() {
         let results = stage.execute(&plan).await;
         assert_eq!(outcomes(&plan, &results), ["slow recovered"], "{version} {results:?}");
         assert_eq!(results[0].ended_pid, Some(worker.pid));
-        assert!(results[0].detail.starts_with(&format!("pid {} was told to end; key 55", worker.pid)));
+        assert!(results[0].detail.starts_with(&format!("pid {} was terminated; key 55", worker.pid)));
         assert_eq!(stage.audit().await, "asked|slow\nrecovered|slow");
         assert!(worker.connection.client.simple_query("SELECT 1").await.is_err(), "it is gone");
         assert_eq!(alive.ask("SELECT 1").await, "1");

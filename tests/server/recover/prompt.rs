@@ -58,8 +58,10 @@ async fn who_is_ended_is_named_in_the_question() {
     let words = [&shell[..], &["recover", &target, "--timeout", "--terminate"]].concat();
     blocking(|| {
         let mut screen = Screen::spawn_shell((200, 30), &[], &words);
-        screen
-            .shows(&format!("End the 2 backends {}, {}, and recover 3 executions? [y/N]", one.pid, two.pid));
+        screen.shows(&format!(
+            "Terminate 2 sessions {}, {}, and recover 3 executions? [y/N]",
+            one.pid, two.pid
+        ));
         // Ctrl-C is no answer: 128 + SIGINT.
         screen.write(b"\x03");
         screen.shows("left with 130");
@@ -69,7 +71,7 @@ async fn who_is_ended_is_named_in_the_question() {
     blocking(|| {
         // The object comes at the end, so the plan is shown for the question.
         screen.shows("WHAT WILL BE DONE");
-        screen.shows(&format!("End the backend {}, and recover 1 execution? [y/N]", one.pid));
+        screen.shows(&format!("Terminate session {}, and recover 1 execution? [y/N]", one.pid));
         screen.write(b"yes\r");
         screen.shows("\"outcome\":\"recovered\"");
         assert_eq!(screen.exit_status(), 0);

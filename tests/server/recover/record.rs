@@ -71,7 +71,7 @@ async fn without_a_record_nothing_is_done() {
     let left = recover(&stage, home.path()).await;
     assert_eq!(left.status, Some(1), "{left:?}");
     let path = home.path().display();
-    let said = format!("{path}/locktop: other users may write to it; chmod go-w {path}/locktop, or set");
+    let said = format!("{path}/locktop: other users can write to it; chmod go-w {path}/locktop, or set");
     assert!(left.err.contains(&said) && left.err.contains("; nothing was changed"), "{left:?}");
     assert_eq!(stage.audit().await, "");
     // A file that cannot be written shows only when it is.
@@ -79,7 +79,7 @@ async fn without_a_record_nothing_is_done() {
     fs::create_dir(home.path().join("locktop/audit.jsonl")).unwrap();
     let left = recover(&stage, home.path()).await;
     assert_eq!(left.status, Some(1), "{left:?}");
-    assert!(left.out.contains("not done, since that could not be put on record"), "{left:?}");
+    assert!(left.out.contains("not done, because it could not be recorded"), "{left:?}");
     assert_eq!(stage.audit().await, "");
 }
 

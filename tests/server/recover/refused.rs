@@ -174,7 +174,7 @@ async fn a_session_that_does_not_end_is_waited_for_no_longer_than_asked() {
     kill_process(pid, Signal::CONT).unwrap();
     assert_eq!(results[0].outcome, RecoveryOutcome::Held, "{results:?}");
     assert_eq!((results[0].ended_pid, results[0].holder_pid), (Some(worker.pid), Some(worker.pid)));
-    let detail = format!("pid {} was told to end, and still holds its key after 0.2s", worker.pid);
+    let detail = format!("pid {} was terminated, but still holds its key after 0.2s", worker.pid);
     assert_eq!(results[0].detail, detail);
     assert_eq!(stage.audit().await, "asked|slow");
     // It ends now, and the next one finds an orphan.
@@ -233,7 +233,7 @@ async fn an_answer_that_makes_no_sense_is_of_something_that_was_done() {
         said.starts_with("the answer cannot be read: ") && !said.contains("whether it was done"),
         "{said}"
     );
-    assert!(said.ends_with(": the server did something, and what is not known"), "{said}");
+    assert!(said.ends_with(": the effect on the server is not known"), "{said}");
     assert!(!results[1].detail.contains("connection"), "it is not lost: {results:?}");
     assert_eq!(stage.admin.ask("SELECT priority FROM scheduled_tasks WHERE task_name = 'one'").await, "7");
 }

@@ -110,7 +110,7 @@ async fn after_a_start_nothing_is_an_orphan_before_the_grace() {
             let target = server.conninfo();
             let left = run_beside(locktop(&["recover", "--yes", &target])).await;
             assert_eq!(left.status, Some(0), "{}", left.err);
-            let expected = "Nothing to recover. Beside: 1 whose key is free, less than 30s after its last sign of life or the server's start.\n";
+            let expected = "Nothing to recover. Not included: 1 with a free key, less than 30s after the last heartbeat or the server's start.\n";
             assert_eq!(left.out, expected, "{version} crash: {crash}");
             let left = run_beside(locktop(&["recover", "--yes", "--timeout=1h", &target])).await;
             assert_eq!(left.status, Some(1));

@@ -42,11 +42,11 @@ async fn what_else_ends_with_a_session_is_in_the_table_and_in_the_result() {
     assert_eq!((status, lines.len()), (Some(0), 4), "{out}");
     let pid = worker.pid;
     assert!(
-        lines[1].contains("slow1") && lines[1].contains(&format!("backend {pid} will be ended")),
+        lines[1].contains("slow1") && lines[1].contains(&format!("session {pid} will be terminated")),
         "{out}"
     );
     for (line, name, effect) in
-        [(lines[2], "ok2", "loses attempt 1 of 3"), (lines[3], "ok␛3", "gives up for good: attempt 1 of 1")]
+        [(lines[2], "ok2", "loses attempt 1 of 3"), (lines[3], "ok␛3", "fails for good: attempt 1 of 1")]
     {
         let effect = format!("{pid}  ends with it: {effect}");
         assert!(line.contains(name) && line.ends_with(&effect), "{out}");
@@ -68,7 +68,7 @@ async fn what_else_ends_with_a_session_is_in_the_object() {
     let also = &read(&out)["plan"][0]["also_ended"];
     assert_eq!(also[0], json!({"id": 2, "task_name": "ok2", "effect": "loses attempt 1 of 3"}), "{out}");
     assert_eq!((&also[1]["id"], &also[2]), (&json!(3), &Value::Null), "{out}");
-    assert_eq!(also[1]["effect"], "gives up for good: attempt 1 of 1", "{out}");
+    assert_eq!(also[1]["effect"], "fails for good: attempt 1 of 1", "{out}");
     let (_, out) = recover(&stage, &["--yes", "--format", "json"]).await;
     let document = read(&out);
     assert_eq!(document["results"][0]["outcome"], "recovered", "{out}");
@@ -83,7 +83,7 @@ async fn what_else_ends_with_a_session_is_in_the_question() {
     let mut screen = Screen::spawn((200, 30), &[], &arguments);
     tokio::task::block_in_place(|| {
         screen.shows(&format!(
-            "End the backend {}, which also runs ok2 and ok␛3, and recover 1 execution? [y/N]",
+            "Terminate session {}, which also runs ok2 and ok␛3, and recover 1 execution? [y/N]",
             worker.pid
         ));
         screen.write(b"n\r");
@@ -110,7 +110,7 @@ async fn an_execution_that_is_recovered_too_is_none_beside() {
         assert_eq!(
             left.effect(plan.grace),
             format!(
-                "left alone: but its session, pid {}, will be ended for another execution; gives up for good: attempt 1 of 1",
+                "skipped, but its session, pid {}, will be terminated for another execution; fails for good: attempt 1 of 1",
                 worker.pid
             )
         );

@@ -59,7 +59,7 @@ impl Stage {
         worker
     }
 
-    /// The same, and its session is gone.
+    /// The same, and its session ended.
     pub(crate) async fn orphan(&self, name: &str) {
         let worker = self.slow(name).await;
         drop(worker);

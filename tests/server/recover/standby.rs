@@ -67,7 +67,8 @@ async fn on_a_standby_nothing_is_an_orphan() {
         assert_eq!(replica.ask("SELECT state FROM running_queue_items").await, "unknown", "{version}");
         assert_eq!(states(&pair.standby, &info).await, ["unknown", "unknown"]);
         let (status, out, err) = recover(&pair.standby, &[]).await;
-        let expected = "locktop: on a standby nothing can be recovered, and it cannot be told who runs: connect to the primary\n";
+        let expected =
+            "locktop: a standby cannot recover tasks or show which are running: connect to the primary\n";
         assert_eq!((status, out.as_str(), err.as_str()), (Some(1), "", expected), "{version}");
         let request = Request { select: Selection::Longer(Some(0.0)), task: None, terminate: true };
         let refused = plan(&replica.connection.client, &SchemaName::default(), &request).await;
@@ -76,7 +77,7 @@ async fn on_a_standby_nothing_is_an_orphan() {
         let primary = Pair::session(&pair.primary).await;
         assert_eq!(primary.ask("SELECT state FROM running_tasks").await, "settling");
         assert_eq!(primary.ask("SELECT state FROM running_queue_items").await, "settling");
-        // A lock on the primary is not to be seen on the standby.
+        // A lock on the primary is not visible on the standby.
         primary.run("UPDATE scheduled_tasks SET next_run_at = now(); SET locktop.orphan_grace = '0'").await;
         assert_eq!(primary.ask("SELECT task_name FROM fetch_tasks('v')").await, "report");
         wait_until("the standby to follow", async || {

@@ -92,8 +92,8 @@ async fn what_was_published_is_copied_once_and_comes_in_disabled() {
         assert_eq!(rows(&done), taken, "{version}");
         assert_eq!((done.disabled, done.open), (3, 3), "{version}");
         assert_eq!(done.tables[0].notes, ["all disabled here, 3 enabled there"]);
-        assert_eq!(done.tables[1].notes, ["1 running there with a key that nobody holds: failed here"]);
-        assert_eq!(done.tables[2].notes, ["3 pending, and left there: --enable takes them"]);
+        assert_eq!(done.tables[1].notes, ["1 running there with a free key: failed here"]);
+        assert_eq!(done.tables[2].notes, ["3 pending, not copied: --enable copies them"]);
         assert_eq!(
             session.ask(TASKS).await,
             "1|数据同步任务|data_sync|*/5 * * * *|f\n2|报表生成任务|report_gen|0 * * * *|f\n3|数据清理任务|cleanup|0 2 * * *|f"
@@ -193,20 +193,20 @@ async fn names_and_ids_that_are_in_use_here_are_told() {
             done.tables[0].notes,
             [
                 "all disabled here, 2 enabled there".to_owned(),
-                "1 skipped, since another task here has that name: 报表生成任务; rename one, and run this again".to_owned(),
-                format!("1 skipped, since the schedule is not understood: vague ({reason}); correct it there, and run this again"),
+                "1 skipped, because another task here has that name: 报表生成任务; rename one, and run this again".to_owned(),
+                format!("1 skipped, because the schedule is not valid: vague ({reason}); correct it there, and run this again"),
                 "1 without a schedule: here such a task runs once".to_owned(),
-                "1 with a new id, since the old one is in use here: 1 is 6".to_owned(),
+                "1 with a new id, because the old one is in use here: 1 is 6".to_owned(),
                 "columns not copied: owner (text), timeout (integer)".to_owned(),
             ]
         );
         assert_eq!(
             done.tables[1].notes,
             [
-                "1 skipped, whose task was not taken",
-                "1 running there with a key that nobody holds: failed here",
-                "1 with another status: failed here, and error_message has the word",
-                "1 with a new id, since the old one is in use here: 1 is 5",
+                "1 skipped, because their task was not copied",
+                "1 running there with a free key: failed here",
+                "1 with another status: failed here, with the status in error_message",
+                "1 with a new id, because the old one is in use here: 1 is 5",
             ]
         );
         let tasks = "SELECT id, task_name, priority FROM locktop.scheduled_tasks ORDER BY id";
@@ -251,7 +251,7 @@ async fn rows_that_are_alike_are_counted() {
         session.run("DROP TABLE public.scheduled_tasks CASCADE").await;
         let done = adopt(&session.info, &from("public")).await.unwrap();
         assert_eq!(rows(&done), [("task_execution_log", 0), ("task_queue", 0)], "{version}");
-        assert_eq!(done.tables[0].notes, ["left there: there is no scheduled_tasks beside it"], "{version}");
+        assert_eq!(done.tables[0].notes, ["not copied: its schema has no scheduled_tasks"], "{version}");
     }
 }
 
@@ -275,7 +275,7 @@ async fn what_cannot_be_taken_as_it_is_stays_there_and_is_told() {
         done.tables[0].notes,
         [
             "4 enabled, as there",
-            "2 skipped, since several there have one name: twin, twin; rename all but one, and run this again",
+            "2 skipped, because several there have the same name: twin, twin; rename all but one, and run this again",
             "1 without a schedule: here such a task runs once",
         ]
     );
@@ -284,7 +284,7 @@ async fn what_cannot_be_taken_as_it_is_stays_there_and_is_told() {
     let (status, out, _) =
         locktop(server_of(version).await, &session.info, &["schema", "adopt", "public", "--yes", "--enable"]);
     assert!(
-        status == 0 && out.ends_with("Do not drop them yet: 4 rows are only there, as said above.\n"),
+        status == 0 && out.ends_with("Do not drop them yet: 4 rows are only there (see above).\n"),
         "{out}"
     );
     session.run("UPDATE scheduled_tasks SET task_name = 'twin ' || id WHERE task_name = 'twin'").await;
@@ -300,7 +300,7 @@ async fn what_cannot_be_taken_as_it_is_stays_there_and_is_told() {
     let error = adopt(&session.info, &from("public")).await.unwrap_err().to_string();
     assert!(
         error.ends_with(
-            "scheduled_tasks.is_enabled is of type integer, not boolean: what it says is not understood"
+            "scheduled_tasks.is_enabled has the type integer, not boolean: its values cannot be converted"
         ),
         "{error}"
     );
@@ -318,8 +318,8 @@ async fn the_command_says_what_it_takes_and_a_look_shows_it() {
     let server = server_of(version).await;
     let run = |arguments: &[&str]| locktop(server, &session.info, arguments);
     let lines = "scheduled_tasks: 3 taken\n  all disabled here, 3 enabled there\n\
-         task_execution_log: 3 taken\n  1 running there with a key that nobody holds: failed here\n\
-         task_queue: 1 taken\n  3 pending, and left there: --enable takes them\n";
+         task_execution_log: 3 taken\n  1 running there with a free key: failed here\n\
+         task_queue: 1 taken\n  3 pending, not copied: --enable copies them\n";
     let (status, out, error) = run(&["schema", "adopt", "public"]);
     assert!(status == 2 && out.is_empty() && error.contains("schema adopt asks before it acts"), "{error}");
     let (status, _, error) = run(&["schema", "adopt", "public", "--yes", "--read-only"]);
@@ -329,10 +329,10 @@ async fn the_command_says_what_it_takes_and_a_look_shows_it() {
     let (status, out, _) = run(&["schema", "adopt", "public", "--yes"]);
     assert!(status == 0 && out.starts_with(lines) && out.contains("--enable"), "{out}");
     let (status, out, _) = run(&["schema", "adopt", "public", "--yes", "--enable"]);
-    let rest = "scheduled_tasks: 0 taken, 3 enabled that were here\n  3 here since before\n\
+    let rest = "scheduled_tasks: 0 taken, 3 enabled that already existed\n  3 here since before\n\
          task_execution_log: 0 taken\n  3 here since before\n\
-         task_queue: 3 taken\n  1 here since before\n  1 processing there with a key that nobody holds: pending here\n\
-         The tables of \"public\" are untouched: stop who works on them, then drop them.\n";
+         task_queue: 3 taken\n  1 here since before\n  1 processing there with a free key: pending here\n\
+         The tables of \"public\" are unchanged: stop their workers, then drop them.\n";
     assert_eq!((status, out.as_str()), (0, rest));
     let (status, _, error) = run(&["schema", "adopt", "absent", "--yes"]);
     assert!(status == 1 && error.contains("there is no such schema"), "{error}");

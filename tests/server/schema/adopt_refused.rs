@@ -28,7 +28,7 @@ async fn what_somebody_works_on_is_named() {
         assert_eq!(
             error,
             format!(
-                "somebody works on the tables of the schema \"public\": task 1 runs: {pid} holds key 1; task 3 runs: {pid} holds key 3; \
+                "the tables of the schema are in use: \"public\": task 1 runs: {pid} holds key 1; task 3 runs: {pid} holds key 3; \
                  item 3 runs: {pid} holds key 3. \
                  Wait until that ends, or stop the workers; then run this again"
             ),
@@ -104,12 +104,12 @@ async fn our_schema_has_to_be_there_and_the_latest() {
     let session = Session::open_plain(&info).await;
     session.run(block("tables")).await;
     let error = adopt(&info, &from("public")).await.unwrap_err().to_string();
-    assert_eq!(error, "there is no schema \"locktop\": \"locktop schema install\" makes it");
+    assert_eq!(error, "there is no schema \"locktop\": run \"locktop schema install\"");
     install_up_to(&mut open(&info).await.client, &SchemaName::default(), LATEST - 1).await.unwrap();
     let error = adopt(&info, &from("public")).await.unwrap_err().to_string();
     assert!(
         error.contains(&format!("version {}", LATEST - 1))
-            && error.contains("\"locktop schema install\" upgrades it"),
+            && error.contains("run \"locktop schema install\" to upgrade it"),
         "{error}"
     );
     install_up_to(&mut open(&info).await.client, &SchemaName::default(), LATEST).await.unwrap();

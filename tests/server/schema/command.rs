@@ -36,10 +36,7 @@ async fn the_commands_say_what_they_did() {
         (status, out.trim_end().to_owned(), error.trim_end().to_owned())
     };
     let said = |status: i32, out: &str| (status, out.to_owned(), String::new());
-    assert_eq!(
-        run(&["status"]),
-        said(1, "There is no schema \"locktop\": \"locktop schema install\" makes it.")
-    );
+    assert_eq!(run(&["status"]), said(1, "There is no schema \"locktop\": run \"locktop schema install\"."));
     let (status, out, _) = run(&["install"]);
     let made = format!("Installed version {LATEST} into the new schema \"locktop\": ");
     assert!(status == 0 && out.starts_with(&made), "{out}");
@@ -64,7 +61,7 @@ async fn the_commands_say_what_they_did() {
     assert!(
         status == 1
             && error
-                .starts_with("locktop: in the schema \"locktop\" there is what locktop did not make: view e"),
+                .starts_with("locktop: in the schema \"locktop\" there is not created by locktop: view e"),
         "{error}"
     );
     session.run("DROP VIEW \"e\u{1b}[2J\"").await;
@@ -76,10 +73,7 @@ async fn the_commands_say_what_they_did() {
     let (status, _, error) = run(&["install", "--schema", "public"]);
     assert_eq!(
         (status, error.as_str()),
-        (
-            1,
-            "locktop: the schema \"public\" was not made by locktop and is left alone: name another with --schema"
-        )
+        (1, "locktop: the schema \"public\" was not created by locktop: name another with --schema")
     );
     assert_eq!(
         run(&["status", "--schema", "public"]),
@@ -99,7 +93,7 @@ async fn the_commands_say_what_they_did() {
     assert!(status == 0 && out.contains("CREATE SCHEMA \"Jobs\";") && out.ends_with("COMMIT;"), "{out}");
 }
 
-/// Whoever may not is told what would help; and that helps.
+/// Whoever may not is told what is needed; and that helps.
 #[tokio::test]
 async fn what_the_role_lacks_is_named() {
     let server = server_of(versions()[0]).await;
@@ -121,7 +115,7 @@ async fn what_the_role_lacks_is_named() {
         let (status, out, error) = run(arguments);
         assert!(status == 1 && out.is_empty(), "{arguments:?}: {out}");
         assert!(error.starts_with("locktop: ") && error.contains("permission denied"), "{error}");
-        let (_, named) = error.split_once("; what helps: ").unwrap();
+        let (_, named) = error.split_once("; try: ").unwrap();
         assert_eq!(named, needs, "{arguments:?}");
     };
     let grant = format!("GRANT CREATE ON DATABASE \"{name}\" TO \"{role}\"");

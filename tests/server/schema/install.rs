@@ -244,7 +244,7 @@ async fn what_it_did_not_make_is_left_alone() {
             let error = schema::remove(client, &schema).await.unwrap_err().to_string();
             assert_eq!(
                 error,
-                format!("in the schema \"locktop\" there is what locktop did not make: {named}"),
+                format!("in the schema \"locktop\" there is not created by locktop: {named}"),
                 "{version}"
             );
             assert_eq!(schema::install(client, &schema).await.unwrap().odd[0].found, Found::Foreign);
@@ -255,10 +255,7 @@ async fn what_it_did_not_make_is_left_alone() {
         session.run("CREATE OR REPLACE FUNCTION locktop.orphan_grace() RETURNS interval LANGUAGE sql AS 'SELECT interval ''1 day'''").await;
         let client = &mut session.connection.client;
         let error = schema::remove(client, &schema).await.unwrap_err().to_string();
-        assert!(
-            error.ends_with("what was changed since it was installed: function orphan_grace()"),
-            "{error}"
-        );
+        assert!(error.ends_with("what changed since the installation: function orphan_grace()"), "{error}");
         session.run("DROP FUNCTION locktop.orphan_grace() CASCADE").await;
         assert!(!schema::state(&mut session.connection.client, &schema).await.unwrap().is_current());
         assert!(

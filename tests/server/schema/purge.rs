@@ -135,7 +135,7 @@ async fn the_command_says_what_it_removes() {
         (status, out + &error)
     };
     let (status, said) = run(&[]);
-    assert!(status == 2 && said.contains("nothing says how long rows are kept: --keep 30d"), "{said}");
+    assert!(status == 2 && said.contains("no retention is set: give --keep 30d"), "{said}");
     let removed = "Removed 5 rows of task_execution_log, 6 rows of task_queue.\n";
     let keep = ["--keep", "15d", "--only", "executions", "--only", "queue"];
     assert_eq!(run(&keep), (0, removed.to_owned()));

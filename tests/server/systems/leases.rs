@@ -155,8 +155,8 @@ async fn the_config_names_a_table_and_what_is_wrong_with_it_is_said() {
     let view = stage.look().await;
     assert_eq!((errors(&view), &*view.leases.rows[0].source), (vec![None], "jobs.Leases"));
     for (name, error) in [
-        ("jobs.nowhere", "there is no table jobs.nowhere, where [tables] in the config has it"),
-        ("pg_class", "pg_class has no columns id, owner and ts: it is no table of leases"),
+        ("jobs.nowhere", "the table jobs.nowhere of [tables] in the config does not exist"),
+        ("pg_class", "pg_class has no columns id, owner and ts: not a table of leases"),
         (
             "a.b.c.d",
             "[tables] in the config: improper relation name (too many dotted names): a.b.c.d (SQLSTATE 42601)",

@@ -103,7 +103,7 @@ async fn a_role_without_the_right_is_told_which() {
     for (error, table) in errors.into_iter().zip(["distlock", "task_queue", "id_generator"]) {
         let error = error.as_deref().unwrap();
         assert!(error.contains("42501"), "{error}");
-        assert!(error.ends_with(&format!("GRANT SELECT ON public.{table} would help")), "{error}");
+        assert!(error.ends_with(&format!("GRANT SELECT ON public.{table} is needed")), "{error}");
     }
     let screen = stage.screen_of('5', 120, 35);
     assert!(screen.contains("never read: permission denied") && screen.contains("not read yet"), "{screen}");

@@ -64,9 +64,9 @@ async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
         assert_eq!(view.queue.depth.per_minute, Some(1));
         assert_eq!(view.queue.rows[0].pid, Some(pid(&living).await));
         let waits = view.findings.iter().find(|one| one.check == "queue_pending").unwrap();
-        assert_eq!(&*waits.summary, "work queue: 2 pending, oldest 1h00m; 2 being worked on");
+        assert_eq!(&*waits.summary, "work queue: 2 pending, oldest 1h00m; 2 in progress");
         drop(dying);
-        stage.look_until("its session is gone", |view| states(view)[0] == (2, "settling")).await;
+        stage.look_until("its session ended", |view| states(view)[0] == (2, "settling")).await;
         assert!(
             stage.view().findings.iter().all(|one| one.check != "lost_item"),
             "its worker may not know it"
@@ -74,7 +74,11 @@ async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
         stage.later(31);
         assert_eq!(states(stage.view())[0], (2, "lost"), "PostgreSQL {version}");
         let lost = stage.view().findings.iter().find(|one| one.check == "lost_item").unwrap();
-        assert!(lost.summary.starts_with("queue item 2 (mail 2) lost, worker-2 gone"), "{}", lost.summary);
+        assert!(
+            lost.summary.starts_with("queue item 2 (mail 2) lost, worker-2 last seen"),
+            "{}",
+            lost.summary
+        );
     }
 }
 
@@ -95,7 +99,7 @@ async fn an_item_that_was_claimed_is_seen_with_its_key_and_is_lost_with_its_sess
         Some("queue item 1".to_owned())
     );
     drop(worker);
-    stage.look_until("its session is gone", |view| states(view)[0] == (1, "settling")).await;
+    stage.look_until("its session ended", |view| states(view)[0] == (1, "settling")).await;
     let admin = stage.client().await;
     let sql = "SELECT state FROM locktop.running_queue_items";
     let seen: String = admin.query_one(sql, &[]).await.unwrap().get(0);
@@ -241,7 +245,7 @@ async fn hostile_text_and_nulls_are_values() {
     assert!(!stage.table().contains('\u{1b}'), "{}", stage.table());
 }
 
-/// Many items that are done, some that wait, and one that is being worked on just before those.
+/// Many items that are done, some that wait, and one that is in progress just before those.
 fn fill(table: &str, rows: u32, pending: u32) -> String {
     format!(
         "INSERT INTO {table} (task_name, status, created_at, started_at, completed_at)
@@ -328,6 +332,6 @@ async fn one_bad_name_in_the_config_leaves_the_others() {
     assert_eq!((&systems.leases[0].section.error, &systems.limits[0].section.error), (&None, &None));
     let error = systems.generators[0].section.error.as_deref();
     let expected =
-        "jobs.task_queue has no columns worker_id and last_timestamp: it is no table of id generators";
+        "jobs.task_queue has no columns worker_id and last_timestamp: not a table of id generators";
     assert_eq!(error, Some(expected));
 }

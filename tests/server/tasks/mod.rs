@@ -41,7 +41,7 @@ async fn the_printed_tables_are_shown_with_what_their_keys_prove() {
     let mine = executions.iter().find(|execution| execution["task_id"] == 1).unwrap();
     assert_eq!((&mine["state"], &mine["worker_id"]), (&"slow".into(), &"worker-1".into()));
     let lost = executions.iter().find(|execution| execution["task_id"] == 2).unwrap();
-    let evidence = "nobody holds key 2 (the id of its task, and its lock_id)";
+    let evidence = "no session holds key 2 (the id of its task, and its lock_id)";
     assert_eq!(lost["state"], "orphan");
     assert!(lost["evidence"].as_str().unwrap().starts_with(evidence), "{}", lost["evidence"]);
     // Somebody else holds the number now, and a left-over row says that it runs, too.
@@ -90,7 +90,7 @@ async fn our_tables_know_orphans_leaks_and_limits() {
         "{checks:?}"
     );
     let orphan = stage.view().findings.iter().find(|finding| finding.check == "orphan_task").unwrap().clone();
-    assert!(orphan.summary.starts_with("report orphaned, worker-7 gone 5m"), "{}", orphan.summary);
+    assert!(orphan.summary.starts_with("report orphaned, worker-7 last seen 5m"), "{}", orphan.summary);
     assert_eq!(stage.name(OWN + 1), Some("sync".to_owned()), "sure of it");
     assert_eq!(stage.name(OWN + 99), None, "there is no such task");
 
@@ -165,12 +165,12 @@ async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
             None,
             "[tables] in the config: improper relation name (too many dotted names): a.b.c.d (SQLSTATE 42601)",
         ),
-        (Some("jobs.nowhere"), None, "there is no table jobs.nowhere, where [tables] in the config has it"),
-        (Some("pg_class"), None, "pg_class has no columns id and task_name: it is no table of tasks"),
+        (Some("jobs.nowhere"), None, "the table jobs.nowhere of [tables] in the config does not exist"),
+        (Some("pg_class"), None, "pg_class has no columns id and task_name: not a table of tasks"),
         (
             Some("jobs.\"Tasks\""),
             Some("pg_class"),
-            "pg_class has no columns id, task_id and status: it is no log of executions",
+            "pg_class has no columns id, task_id and status: not a log of executions",
         ),
     ] {
         let places = schedules.map(|name| ("scheduled_tasks", name.to_owned()));
@@ -259,7 +259,7 @@ async fn a_role_without_the_right_is_told_which() {
     assert_eq!(set.tasks.error, None);
     let error = set.executions.error.as_deref().unwrap();
     assert!(
-        error.contains("42501") && error.ends_with("GRANT SELECT ON public.task_execution_log would help"),
+        error.contains("42501") && error.ends_with("GRANT SELECT ON public.task_execution_log is needed"),
         "{error}"
     );
 }

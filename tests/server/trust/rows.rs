@@ -112,7 +112,7 @@ async fn small_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
         );
         assert_eq!(counts(&json), [1, 1, 1, 1], "{}", json["queue"]);
         let evidence = json["executions"][0]["evidence"].as_str().unwrap();
-        assert!(evidence.starts_with("nobody holds key"), "{json}");
+        assert!(evidence.starts_with("no session holds key"), "{json}");
     }
 }
 

@@ -181,7 +181,7 @@ async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) -> f64 
         let left = worker.ended().await;
         assert_eq!(left.status, Some(0), "{}", left.err);
         // Only what it lost with its session did not count.
-        assert!(left.err.contains(" 0 given back, 0 not recorded"), "{}", left.err);
+        assert!(left.err.contains(" 0 released, 0 not recorded"), "{}", left.err);
     }
     check(&session, items, &killed).await;
     rate

@@ -136,7 +136,7 @@ async fn a_fetch_that_is_refused_keeps_no_task_from_others() {
     session.run("COMMIT").await;
     let (one, two) = (Held::new(), Held::new());
     let first = Worker::start(Options { concurrency: 2, ..Worker::options(&info, "one") }, one.clone());
-    first.events.wait_for("looking for tasks was refused: not by one").await;
+    first.events.wait_for("reading due tasks was refused: not by one").await;
     let second = Worker::start(Options { concurrency: 2, ..Worker::options(&info, "two") }, two.clone());
     two.began(2).await;
     two.end(Ok(()));
@@ -219,7 +219,7 @@ async fn an_end_that_was_not_answered_is_not_said_to_be_not_recorded() {
     let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                  WHERE datname = current_database() AND application_name = 'locktop worker w' AND wait_event_type = 'Lock'";
     wait_until("it to wait and be ended", async || session.ask(ended).await == "1").await;
-    worker.events.wait_for("it is not known whether the end of \"t\" (execution 1) was recorded: ").await;
+    worker.events.wait_for("not known whether the end of \"t\" (execution 1) was recorded: ").await;
     other.run("ROLLBACK").await;
     assert_eq!(worker.quit().await.not_counted, 1);
 }
@@ -283,7 +283,7 @@ async fn it_comes_back_after_the_server_was_killed_and_started_again() {
         let left = process.ended().await;
         assert_eq!(left.status, Some(0), "{version}: {}", left.err);
         assert!(
-            left.err.ends_with("1 completed, 0 failed, 1 stopped, 0 given back, 0 not recorded"),
+            left.err.ends_with("1 completed, 0 failed, 1 stopped, 0 released, 0 not recorded"),
             "{}",
             left.err
         );

@@ -24,8 +24,8 @@ async fn a_second_worker_of_a_name_is_refused_and_told_where_the_first_is() {
     let since = session.ask(&format!("SELECT backend_start FROM pg_stat_activity WHERE pid = {pid}")).await;
     let left = run_beside(locktop(&["-w", "worker", "--id", "w", &place])).await;
     let expected = format!(
-        "locktop: there is a worker \"w\" on the schema \"locktop\" of this database already: server process {pid}, on a local socket, connected since {since}; \
-         give this one another --id, or end that one first\n"
+        "locktop: a worker \"w\" is already connected to the schema \"locktop\" of this database: server process {pid}, on a local socket, connected since {since}; \
+         use another --id for this worker, or end that one first\n"
     );
     assert_eq!((left.status, left.err), (Some(1), expected));
     let left = run_beside(locktop(&["-w", "worker", "--id", "w", "--log-format", "json", &place])).await;

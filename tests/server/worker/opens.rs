@@ -22,7 +22,7 @@ async fn a_schema_that_is_older_is_refused_with_the_remedy() {
     locktop::schema::install_up_to(&mut connection.client, &schema, 1).await.unwrap();
     let error = WorkSession::open(&info, &schema, &id, &Source::ALL).await.unwrap_err();
     assert!(matches!(error, OpenError::OldSchema { found: 1, .. }), "{error}");
-    assert!(error.to_string().contains("`locktop schema install` upgrades it"), "{error}");
+    assert!(error.to_string().contains("run `locktop schema install` to upgrade it"), "{error}");
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn an_ordinary_role_is_enough_and_a_full_server_is_waited_for() {
         assert!(taken.len() <= 8, "there is always one left");
     }
     let process = Process::start("w", &[], &target);
-    process.says("has no connection left").await;
+    process.says("has no free connection").await;
     drop(taken);
     wait_until("the task to be run", async || log(&session).await == "w|completed|-").await;
     let waiting = process.said().lines().filter(|line| line.ends_with("; waiting")).count();

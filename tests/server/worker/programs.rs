@@ -37,7 +37,7 @@ async fn each_type_does_what_its_payload_says() {
         ended(&session, before + 1).await;
         assert!(log(&session).await.ends_with(outcome), "{kind} {payload}: {}", log(&session).await);
     }
-    worker.says("\"t0\" (execution 1) said: done").await;
+    worker.says("\"t0\" (execution 1) reported: done").await;
     let told = heard.notifications.recv().await;
     assert!(format!("{told:?}").contains("{\\\"n\\\":1}"), "{told:?}");
     item(&session, "command", &script("exit 1")).await;
@@ -91,7 +91,7 @@ async fn a_program_ends_with_the_lock_and_with_the_worker() {
         if ends == "a shut-down" {
             let left = worker.ended().await;
             assert_eq!(left.status, Some(0), "{}", left.err);
-            assert!(left.err.contains("gave back \"long\""), "{}", left.err);
+            assert!(left.err.contains("released \"long\""), "{}", left.err);
         }
     }
 }

@@ -66,7 +66,7 @@ async fn what_an_item_is_called_says_what_is_done_with_it() {
         let options = Options { concurrency: 2, ..Worker::options(&info, &"w".repeat(100)) };
         let work = Builtin::new(options.info.clone(), &options.id);
         let worker = Worker::start(options, work);
-        let known = "this worker knows sleep, sql, notify, command";
+        let known = "this worker runs sleep, sql, notify, command";
         let expected = [
             "completed|1|3|-",
             "completed|1|3|-",
@@ -300,7 +300,7 @@ async fn told_to_end_it_finishes_its_item_or_gives_it_back_and_another_has_it_at
         process.signal(Signal::INT);
         let left = process.ended().await;
         assert_eq!(left.status, Some(0), "{version}: {}", left.err);
-        assert!(left.err.contains("gave back \"sleep\" (item 2)"), "{}", left.err);
+        assert!(left.err.contains("released \"sleep\" (item 2)"), "{}", left.err);
         is_processed(&session).await;
         let row = "SELECT worker_id, attempt, max_attempts FROM task_queue WHERE id = 2";
         assert_eq!(session.ask(row).await, "other|2|2", "{version}: the attempt did not count");

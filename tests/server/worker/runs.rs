@@ -48,7 +48,7 @@ async fn statements_and_naps_are_run_and_what_cannot_be_done_is_refused() {
             .ask("SELECT task_name, status, error_message FROM task_execution_log e JOIN scheduled_tasks t ON t.id = task_id ORDER BY e.id")
             .await;
         let (sleep, sql) = ("such as {\"seconds\": 1.5}", "such as {\"statement\": \"…\"}");
-        let copy = "unexpected message from server: COPY from STDIN or to STDOUT is not for a task, which has neither";
+        let copy = "unexpected message from server: a task cannot use COPY FROM STDIN or TO STDOUT";
         let expected = [
             "nap|completed|-",
             "insert|completed|-",
@@ -59,12 +59,12 @@ async fn statements_and_naps_are_run_and_what_cannot_be_done_is_refused() {
             "slow nap|failed|timed out after 0.1 s",
             &format!("none|failed|the payload of a task of type \"sql\" is missing; {sql}"),
             &format!("strange|failed|{HTTP_REMOVED}"),
-            "program|failed|the type \"command\" is not allowed here: --allow-commands allows it",
-            "begin|failed|the statement left a transaction open, which was rolled back: BEGIN is not for a task, whose one statement is a transaction by itself",
+            "program|failed|the type \"command\" is not permitted here: --allow-commands permits it",
+            "begin|failed|the statement left a transaction open, which was rolled back: a task cannot use BEGIN, because its one statement is a transaction",
             &format!("copy out|failed|{copy}"),
             &format!("copy in|failed|{copy}"),
             &format!(
-                "long|failed|the payload of a task of type \"sleep\" has a \"timeout\" of 7200 s, above its own of 1800 s; {sleep}"
+                "long|failed|the payload of a task of type \"sleep\" has a \"timeout\" of 7200 s, above the task's own of 1800 s; {sleep}"
             ),
         ];
         assert_eq!(outcomes.lines().collect::<Vec<_>>(), expected, "{version}");

@@ -39,9 +39,9 @@ async fn told_to_end_it_finishes_what_runs() {
         assert!(said(0).starts_with("connected, served by process "), "{lines:?}");
         assert!(said(0).ends_with("; takes notify, sleep, sql"), "{lines:?}");
         assert_eq!(said(1), "started \"t\" (execution 1): task 1, type sleep, attempt 1 of 3");
-        assert_eq!(said(2), "shutting down: nothing new is taken, 1 running");
+        assert_eq!(said(2), "shutting down: no new work, 1 running");
         assert!(said(3).starts_with("completed \"t\" (execution 1) after "), "{lines:?}");
-        assert_eq!(said(4), "ended: 1 completed, 0 failed, 0 stopped, 0 given back, 0 not recorded");
+        assert_eq!(said(4), "ended: 1 completed, 0 failed, 0 stopped, 0 released, 0 not recorded");
         assert_eq!(lines.len(), 5);
         no_session_is_left(&session).await;
     }
@@ -57,7 +57,7 @@ async fn after_its_grace_it_gives_the_task_back_and_another_takes_it_at_once() {
         process.signal(Signal::INT);
         let left = process.ended().await;
         assert_eq!(left.status, Some(0), "{version}: {}", left.err);
-        assert!(left.err.contains("gave back \"t\" (execution 1)"), "{}", left.err);
+        assert!(left.err.contains("released \"t\" (execution 1)"), "{}", left.err);
         runs(&session).await;
         let rows = "SELECT worker_id, status, attempt, error_message FROM task_execution_log ORDER BY id";
         let given = "given back by worker w, which was shut down; it does not count as an attempt";
@@ -97,7 +97,7 @@ async fn a_second_signal_ends_it_at_once_and_the_lock_is_free() {
         process.signal(Signal::TERM);
         let left = process.ended().await;
         assert_eq!(left.status, Some(1), "{version}");
-        assert!(left.err.ends_with("locktop: ended at once by SIGTERM"), "{}", left.err);
+        assert!(left.err.ends_with("locktop: killed by a second SIGTERM"), "{}", left.err);
         no_session_is_left(&session).await;
         assert_eq!(session.ask("SELECT state FROM running_tasks").await, "settling");
     }
@@ -128,7 +128,7 @@ async fn it_can_end_with_its_standard_input() {
     process.end_input();
     let left = process.ended().await;
     assert_eq!(left.status, Some(0), "{}", left.err);
-    assert!(left.err.contains("gave back"), "at once: {}", left.err);
+    assert!(left.err.contains("released"), "at once: {}", left.err);
     no_session_is_left(&session).await;
     // Without the option nobody cares for its input.
     let (session, mut process) = busy(version, 1.0, &[]).await;
@@ -148,7 +148,7 @@ async fn what_cannot_work_is_said_in_one_line() {
     let stranger = place.replace("user=postgres", "user=stranger");
     for (arguments, target, status, said) in [
         (&["--schema", "jobs"][..], &place, 1, "there is no schema \"jobs\" in the database"),
-        (&["--schema", "other"], &place, 1, "was not made by locktop"),
+        (&["--schema", "other"], &place, 1, "was not created by locktop"),
         (&[], &stranger, 1, "permission denied"),
         (&[], &place.replace("dbname=", "dbname=x"), 1, "does not exist"),
         (&["--concurrency", "0"], &place, 2, "--concurrency"),

@@ -77,7 +77,7 @@ async fn the_statement_of_a_suspended_worker_keeps_the_task_from_others() {
     }
 }
 
-/// A worker whose statements run as a role that has no connection left.
+/// A worker whose statements run as a role that has no free connection.
 async fn refused(info: &ConnInfo, session: &Session, payloads: &[&str]) -> (Worker, String) {
     let role = format!("waits_{}", info.dbname());
     session.run(&format!("CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")).await;
@@ -126,7 +126,7 @@ async fn waiting_for_a_connection_ends_with_the_time_out_and_with_the_worker() {
     ended(&session, 1).await;
     let errors = "SELECT error_message FROM task_execution_log ORDER BY id";
     let error = session.ask(errors).await;
-    assert!(error.starts_with("timed out after 0.5 s before it began: no connection: "), "{error}");
+    assert!(error.starts_with("timed out after 0.5 s before it started: no connection: "), "{error}");
     assert!(error.contains("too many connections for role"), "{error}");
     worker.tell();
     assert_eq!(worker.ended().await.unwrap().failed, 1);

@@ -128,7 +128,7 @@ async fn awake_and_not_its_own_any_more_it_only_stops() {
         let (session, process, since) = asleep(version, source).await;
         session.run(&format!("UPDATE {} SET status = 'failed'", table(source))).await;
         process.signal(Signal::CONT);
-        process.says("a heartbeat found that it is not ours any more").await;
+        process.says("a heartbeat found that this session no longer runs it").await;
         let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
         wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
         // It is due still, and the worker may have taken it anew by now.

@@ -139,7 +139,7 @@ async fn a_role_that_may_not_delete_says_so_and_works_on() {
     let worker = Worker::start(Options { purge: Some(Duration::from_millis(50)), ..options }, Held::new());
     worker
         .events
-        .wait_for("old rows of task_execution_log stay: this role may not delete them; GRANT DELETE ON \"locktop\".task_execution_log")
+        .wait_for("old rows of task_execution_log are kept: this role is not permitted to delete them; GRANT DELETE ON \"locktop\".task_execution_log")
         .await;
     session.run(&format!("GRANT DELETE ON task_execution_log TO {role}")).await;
     worker.events.wait_for("removed 2490 rows").await;

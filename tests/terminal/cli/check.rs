@@ -67,7 +67,7 @@ async fn a_server_in_trouble_and_out_of_it() {
     look.batch_execute("CREATE ROLE nobody_much LOGIN").await.unwrap();
     let nobody = target.replace("user=postgres", "user=nobody_much");
     let left = check(&nobody, &["--only", "forgotten"]).await;
-    says(&left, 3, "does not see the sessions of other roles");
+    says(&left, 3, "cannot see the sessions of other roles");
     assert!(left.out.contains("GRANT pg_read_all_stats"), "{}", left.out);
 
     idle.batch_execute("COMMIT").await.unwrap();

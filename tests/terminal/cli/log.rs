@@ -149,15 +149,15 @@ fn tells(place: &str, log: &Path, version: u32) {
     let [web] = of("web")[..] else { panic!("{version}: {told:#}") };
     assert_eq!(
         [&web["mode"], &web["lock"], &web["ended"], &web["seen"]].map(|value| value.as_str().unwrap()),
-        ["AccessShare", "accounts", "got the lock", "between looks"],
+        ["AccessShare", "accounts", "got the lock", "between snapshots"],
         "{version}"
     );
     assert!(web["seconds"].as_f64().unwrap() > 0.1 && web["statement"].as_str().unwrap().contains("s3cret"));
     assert!(web["behind"].as_str().unwrap().parse::<i32>().is_ok(), "{web}");
     let [patient] = of("patient")[..] else { panic!("{version}: {told:#}") };
-    assert_eq!(patient["ended"], "gave up waiting for a lock (lock_timeout)");
+    assert_eq!(patient["ended"], "canceled while waiting for a lock (lock_timeout)");
     let [slow] = of("slow")[..] else { panic!("{version}: {told:#}") };
-    assert_eq!((&slow["seen"], &slow["ended"]), (&"in looks too".into(), &"got the lock".into()));
+    assert_eq!((&slow["seen"], &slow["ended"]), (&"also in snapshots".into(), &"got the lock".into()));
     assert!(slow["behind"].as_str().unwrap().ends_with("postgres@billing"), "{slow}");
     let is_real = |wait: &Value| wait["seconds"].as_f64().unwrap() < 1_000.0;
     assert!(waits.iter().all(is_real), "what a function raised is nobody's wait: {told:#}");
@@ -171,7 +171,7 @@ fn tells(place: &str, log: &Path, version: u32) {
     let ended: Vec<_> =
         told["ended"].as_array().unwrap().iter().map(|one| one["text"].as_str().unwrap()).collect();
     assert!(
-        ended.iter().any(|line| line.contains("@patient did not get a lock at once (NOWAIT)")),
+        ended.iter().any(|line| line.contains("@patient failed to acquire a lock at once (NOWAIT)")),
         "{ended:?}"
     );
 
@@ -182,7 +182,7 @@ fn tells(place: &str, log: &Path, version: u32) {
         let left = report(place, log, &["--format", format]);
         let kind =
             if log.extension().is_some_and(|ending| ending == "csv") { "(csvlog, " } else { "(jsonlog, " };
-        for wanted in ["no look saw", "none of it is in the costs above", "deadlock: ", kind] {
+        for wanted in ["that no snapshot shows", "not part of the costs above", "deadlock: ", kind] {
             assert!(left.out.contains(wanted), "{format}: {wanted}: {}", left.out);
         }
         assert!(!left.out.contains("<script"), "{format}");
@@ -214,18 +214,18 @@ async fn another_servers_log_and_another_days_are_told_apart() {
     let foreign = log;
     let log = log_of(&server, "json").await;
     let left = report(place, &log, &[]);
-    assert!(!left.out.contains("another server") && left.out.contains("It names no wait"), "{}", left.out);
+    assert!(!left.out.contains("another server") && left.out.contains("It has no wait"), "{}", left.out);
     // The wrong one among several is the only one that is not told.
     let left = report(place, &log, &["--log", foreign.to_str().unwrap()]);
     assert_eq!(left.out.matches("It is the log of another server").count(), 1, "{}", left.out);
-    assert!(left.out.contains("It names no wait"), "{}", left.out);
+    assert!(left.out.contains("It has no wait"), "{}", left.out);
 
     let old = folder.path().join("old.json");
     let text = std::fs::read_to_string(&log).unwrap();
     let year = &text[14..18];
     std::fs::write(&old, text.replace(&format!("\"{year}-"), "\"2001-")).unwrap();
     let left = report(place, &old, &[]);
-    assert!(left.out.contains("Nothing in it is of the time of this report"), "{}", left.out);
+    assert!(left.out.contains("It has no entry from the time of this report"), "{}", left.out);
     for (name, text) in [("empty", ""), ("stderr", "2026-11-23 14:02:31.123 UTC [1] LOG:  x\n")] {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();

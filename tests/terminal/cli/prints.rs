@@ -98,7 +98,7 @@ fn what_needs_no_server_is_printed_whole() {
         (&["-?"], vec!["Usage:"]),
         (&["snapshot", "--help"], vec!["--format"]),
         // Since the last sign of life, whenever it was that the key became free.
-        (&["recover", "--help"], vec!["last sign of life", "locktop.orphan_grace"]),
+        (&["recover", "--help"], vec!["last heartbeat", "locktop.orphan_grace"]),
         (&["demo", "--help"], vec!["--headless", "--until", "--time-scale", "[default: 60]", "crash"]),
     ] {
         let left = run(locktop(arguments));
@@ -124,7 +124,7 @@ fn the_config_is_found_checked_and_its_mistakes_are_told() {
     let left = with_home(&["config", "check"]);
     assert_eq!(
         (left.status, left.out),
-        (Some(0), format!("{}: not there, the defaults apply\n", path.display()))
+        (Some(0), format!("{}: does not exist, the defaults apply\n", path.display()))
     );
 
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -189,7 +189,7 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
-/// It belongs to the demo, which starts it.
+/// Its owner is the demo, which starts it.
 #[test]
 fn a_worker_of_the_demo_is_hidden_and_does_nothing_by_itself() {
     for arguments in [&["--help"][..], &["man"]] {

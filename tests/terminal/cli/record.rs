@@ -163,7 +163,7 @@ async fn a_recording_without_names_has_none() {
         );
     }
     let left = run(locktop(&["-w", "record", &names, &target, "--redact", "names"]));
-    assert!(left.status == Some(2) && left.err.contains("a file of its own"), "{left:?}");
+    assert!(left.status == Some(2) && left.err.contains("needs a new file"), "{left:?}");
     holder.batch_execute("ROLLBACK").await.unwrap();
     waiting.await.unwrap().unwrap();
 }
@@ -209,7 +209,7 @@ async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
     let left = run(locktop(&["replay", &other, "--export", "jsonl"]));
     assert!(left.status == Some(1) && left.err.contains("there is no recording"), "{left:?}");
     let left = run(locktop(&["-w", "record", &other, &target]));
-    assert!(left.status == Some(1) && left.err.contains("which is no recording"), "{left:?}");
+    assert!(left.status == Some(1) && left.err.contains("is not a recording"), "{left:?}");
 }
 
 /// What happened, on standard output and in files that nobody else reads.
@@ -235,8 +235,12 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
     let document: Value = serde_json::from_str(&left.out).unwrap();
     assert!(document["looks"].as_u64().unwrap() <= 21 && document["blame"]["seconds"].is_number());
     for (arguments, status, words) in [
-        (vec!["--episode", "4711"], 1, "there is no episode 4711"),
-        (vec!["--from", "2001-01-01 00:00", "--to", "2001-01-01 00:01"], 1, "no look between these times"),
+        (vec!["--episode", "4711"], 1, "no episode 4711"),
+        (
+            vec!["--from", "2001-01-01 00:00", "--to", "2001-01-01 00:01"],
+            1,
+            "no snapshot between these times",
+        ),
         (vec!["--last", "1h", "--from", "14:02"], 2, "cannot be used with"),
         (vec!["--top", "0"], 2, "0 is not in 1..=100"),
     ] {

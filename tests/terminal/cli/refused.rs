@@ -49,7 +49,7 @@ async fn one_clear_line_each() {
         ),
         (
             format!("host={dead} user=bob dbname=postgres"),
-            vec![format!("nobody listens on the server socket {dead}/.s.PGSQL.5432")],
+            vec![format!("no server listens on the socket {dead}/.s.PGSQL.5432")],
         ),
         (
             "host=127.0.0.1 port=1 user=bob dbname=postgres".to_owned(),
@@ -94,7 +94,7 @@ async fn fails(target: &str, expected: &[String]) {
 
 /// A password on the command line is warned about, in a line before the others.
 fn without_warning(text: &str, target: &str) -> String {
-    let warning = "locktop: a password on the command line can be read by everybody on this machine: leave it out and it is asked for, or use a password file\n";
+    let warning = "locktop: every user of this machine can read a password on the command line: omit it to be asked for it, or use a password file\n";
     match text.strip_prefix(warning) {
         Some(rest) if target.contains("password=") => rest.to_owned(),
         rest => {
@@ -118,7 +118,7 @@ async fn a_server_that_takes_the_connection_and_says_nothing() {
     let locker = open(&conninfo(&server)).await.client;
     locker.batch_execute("BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let socket = server.socket_dir().join(".s.PGSQL.5432");
-    let expected = format!("{} accepted the connection and did not answer within 1 s", socket.display());
+    let expected = format!("{} accepted the connection but did not answer within 1 s", socket.display());
     fails(&format!("{} connect_timeout=1", server.conninfo()), &[expected]).await;
 }
 

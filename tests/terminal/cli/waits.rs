@@ -52,7 +52,7 @@ async fn no_connection_left() {
     let (out, err) = after_the_first_word(target, move || drop(taken)).await;
     is_a_snapshot(&out);
     let socket = server.socket_dir().join(".s.PGSQL.5432");
-    assert!(err.starts_with(&format!("locktop: {} has no connection left: ", socket.display())), "{err}");
+    assert!(err.starts_with(&format!("locktop: {} has no free connection: ", socket.display())), "{err}");
     assert!(err.ends_with("; waiting\n") && err.lines().count() == 1, "it is said once: {err}");
 }
 
@@ -95,7 +95,7 @@ async fn a_server_that_is_starting_up() {
     let socket = path.display().to_string();
     let (out, err) = after_the_first_word(target, move || started(&path, &real)).await;
     is_a_snapshot(&out);
-    assert_eq!(err, format!("locktop: {socket} does not take connections now: {STARTING}; waiting\n"));
+    assert_eq!(err, format!("locktop: {socket} does not accept connections now: {STARTING}; waiting\n"));
 }
 
 #[tokio::test]

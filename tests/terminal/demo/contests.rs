@@ -138,6 +138,6 @@ fn without_a_redis_server_the_demo_says_what_to_install() {
     let output = command.env("LOCKTOP_REDIS_SERVER", "/nonexistent/redis-server").output().unwrap();
     let left = Left::from(output);
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
-    let said = "locktop: LOCKTOP_REDIS_SERVER names /nonexistent/redis-server, and there is no such file\n";
+    let said = "locktop: LOCKTOP_REDIS_SERVER names /nonexistent/redis-server, which does not exist\n";
     assert_eq!(left.err, said, "{left:?}");
 }

@@ -38,14 +38,20 @@ const TWO_TERMS: &str = "SELECT count(*) > count(DISTINCT lease) FROM locktop_de
 async fn a_write_after_the_lease_was_lost() {
     let forgery = "INSERT INTO locktop_demo.lease_writes (lease, token, worker)
                    SELECT lease, min(token), 'forger' FROM locktop_demo.lease_terms GROUP BY lease HAVING count(*) > 1 LIMIT 1";
-    forge("leases", TWO_TERMS, forgery, "leases: writes counted after somebody else had the lease: 1").await;
+    forge(
+        "leases",
+        TWO_TERMS,
+        forgery,
+        "leases: writes accepted after another session acquired the lease: 1",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn two_holders_of_a_lease() {
     let forgery = "UPDATE locktop_demo.lease_terms SET ends = ends + interval '1 hour'
                     WHERE token = (SELECT min(token) FROM locktop_demo.lease_terms GROUP BY lease HAVING count(*) > 1 LIMIT 1)";
-    forge("leases", TWO_TERMS, forgery, "leases: new holders before the one before had ended: 1").await;
+    forge("leases", TWO_TERMS, forgery, "leases: new holders before the previous one had ended: 1").await;
 }
 
 #[tokio::test]
@@ -63,22 +69,21 @@ const DONE: &str =
 async fn two_runs_of_an_item_at_one_moment() {
     let forgery = "INSERT INTO locktop_demo.queue_runs (item, attempt, worker, began, last)
                    SELECT item, attempt + 1, 'forger', last, last FROM locktop_demo.queue_runs ORDER BY n LIMIT 1";
-    forge("queue", DONE, forgery, "queue: runs of an item that another run of it met: 1").await;
+    forge("queue", DONE, forgery, "queue: runs of an item that overlap another run of it: 1").await;
 }
 
 #[tokio::test]
 async fn an_item_that_is_completed_and_was_not_done() {
     let forgery = "UPDATE locktop_demo.queue_runs r SET outcome = 'stopped'
                      FROM (SELECT item FROM locktop_demo.queue_finishes ORDER BY n LIMIT 1) f WHERE r.item = f.item";
-    forge("queue", DONE, forgery, "queue: items that are completed, and that nobody has done to the end: 1")
-        .await;
+    forge("queue", DONE, forgery, "queue: items that are completed, but that no worker finished: 1").await;
 }
 
 #[tokio::test]
 async fn an_item_that_is_gone() {
     let forgery = "DELETE FROM locktop_demo_tasks.task_queue WHERE id = (SELECT max(id) FROM locktop_demo_tasks.task_queue)";
     let ready = "SELECT count(*) > 20 FROM locktop_demo_tasks.task_queue";
-    forge("queue", ready, forgery, "queue: items that were put in and are not there: 1").await;
+    forge("queue", ready, forgery, "queue: items that were added and are missing: 1").await;
 }
 
 #[tokio::test]
@@ -86,7 +91,7 @@ async fn money_out_of_nowhere() {
     let forgery = "UPDATE locktop_demo_tasks.accounts SET balance = balance + 1, version = version + 1
                     WHERE id = (SELECT min(id) FROM locktop_demo_tasks.accounts)";
     let ready = "SELECT sum(version) > 50 FROM locktop_demo_tasks.accounts";
-    forge("transfer", ready, forgery, "transfer: 10001.00 is there of 10000.00").await;
+    forge("transfer", ready, forgery, "transfer: 10001.00 exists of 10000.00").await;
 }
 
 #[tokio::test]
@@ -101,7 +106,7 @@ async fn a_window_that_begins_before_the_last_is_over() {
                            PERFORM pg_sleep(0.02);
                        END LOOP;
                    END $$";
-    forge("ratelimit", ready, forgery, "windows that began before the one before was over").await;
+    forge("ratelimit", ready, forgery, "windows that began before the previous one ended").await;
 }
 
 #[cfg(feature = "redis")]
@@ -110,7 +115,7 @@ async fn two_holders_of_a_lock_in_redis() {
     let forgery = "INSERT INTO locktop_demo.redis_holds (lock, kind, worker, first, last, outcome)
                    SELECT lock, kind, 'forger', last, last, 'released' FROM locktop_demo.redis_holds LIMIT 1";
     let ready = "SELECT count(*) > 0 FROM locktop_demo.redis_holds";
-    forge("redis", ready, forgery, "redis: locks held by two at one moment: 1").await;
+    forge("redis", ready, forgery, "redis: locks held by two at the same time: 1").await;
 }
 
 #[cfg(feature = "redis")]
@@ -119,7 +124,7 @@ async fn a_form_that_was_submitted_twice() {
     let forgery = "INSERT INTO locktop_demo.redis_submissions (form, worker)
                    SELECT form, 'forger' FROM locktop_demo.redis_submissions LIMIT 1";
     let ready = "SELECT count(*) > 0 FROM locktop_demo.redis_submissions";
-    forge("redis", ready, forgery, "redis: forms submitted once more: 1").await;
+    forge("redis", ready, forgery, "redis: forms submitted twice: 1").await;
 }
 
 #[cfg(feature = "redis")]
@@ -128,7 +133,7 @@ async fn a_task_that_had_two_runners() {
     let forgery = "INSERT INTO locktop_demo.redis_task_runs (task, worker)
                    SELECT task, 'forger' FROM locktop_demo.redis_task_runs LIMIT 1";
     let ready = "SELECT count(*) > 0 FROM locktop_demo.redis_task_runs";
-    forge("redis", ready, forgery, "redis: tasks run once more: 1").await;
+    forge("redis", ready, forgery, "redis: tasks run twice: 1").await;
 }
 
 /// A generator that gives this in place of ids, until it was asked forty times. Then it is as it was: a schema that somebody has
@@ -155,13 +160,12 @@ async fn forge_ids(id: &str, found: &str) {
 
 #[tokio::test]
 async fn an_id_that_comes_again() {
-    forge_ids("(1::bigint << 62) + (p_worker_id << 12) + n / 1000", "ids: ids that were there before: ")
-        .await;
+    forge_ids("(1::bigint << 62) + (p_worker_id << 12) + n / 1000", "ids: ids that existed before: ").await;
 }
 
 #[tokio::test]
 async fn ids_that_go_back() {
-    let back = "ids: ids that were not above the ones before of their worker: ";
+    let back = "ids: ids that are not above the previous ones of their worker: ";
     forge_ids("(1::bigint << 62) + (p_worker_id << 12) - (n << 22)", back).await;
 }
 

@@ -31,7 +31,8 @@ fn people_get_a_table_and_what_is_missing_is_told() {
 fn a_demo_of_sessions_that_wait_has_nothing_to_count() {
     let left = play(&["--scenario", "chain"]);
     assert_eq!((left.status, left.out.as_str()), (Some(2), ""));
-    let said = "locktop: --headless counts what comes of it: play tasks, crash, stall, leases, ratelimit, ";
+    let said =
+        "locktop: --headless counts results: --scenario must be tasks, crash, stall, leases, ratelimit, ";
     assert!(left.err.starts_with(said), "{left:?}");
 }
 
@@ -40,9 +41,9 @@ fn a_number_that_is_none_is_told_with_those_there_are() {
     let left = play(&["--scenario", "leases", "--until", "leases.takenover=1"]);
     assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{left:?}");
     assert!(
-        left.err.contains("there is no \"leases.takenover\"") && left.err.contains("leases.taken_over"),
+        left.err.contains("unknown number \"leases.takenover\"") && left.err.contains("leases.taken_over"),
         "{left:?}"
     );
     let left = play(&["--scenario", "leases", "--recipe", "/nonexistent"]);
-    assert_eq!(left.err, "locktop: --recipe is for tasks, crash and stall alone\n", "{left:?}");
+    assert_eq!(left.err, "locktop: --recipe is for the scenarios tasks, crash and stall\n", "{left:?}");
 }

@@ -38,7 +38,7 @@ fn workers_after_the_printed_recipe_run_a_task_twice_at_a_time() {
     ]);
     assert_eq!(left.status, Some(1), "{left:?}");
     assert!(left.number("double_runs") > 0 && left.number("cuts") > 0, "{left:?}");
-    assert!(left.err.contains("of runs of one task at work at once: task "), "{left:?}");
+    assert!(left.err.contains("of simultaneous runs of one task: task "), "{left:?}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
     dashboard.select_first("report");
     dashboard.screen.hides("E disable");
     dashboard.screen.keys("E");
-    dashboard.screen.shows("this is a standby, which takes no writes: do it on the primary");
+    dashboard.screen.shows("this is a standby, which is read-only: do it on the primary");
     assert_eq!(dashboard.asked(), 0);
     dashboard.take_away("takes no writes");
 

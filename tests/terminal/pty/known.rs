@@ -36,7 +36,7 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     dashboard.screen.hides("CRIT");
     assert_eq!(std::fs::read_to_string(&config).unwrap(), before, "for this run alone");
 
-    dashboard.question("I", "y ignore no more");
+    dashboard.question("I", "y stop ignoring");
     dashboard.screen.keys("y");
     dashboard.screen.shows("CRIT");
     dashboard.question("I", "y ignore");

@@ -40,7 +40,7 @@ async fn a_panic_of_any_task_ends_the_program() {
     assert_eq!(screen.wait_exit(), 1);
     message_is_left(&screen, "learner");
     let shown = screen.contents().replace('\n', "");
-    let ended = "locktop: a part of the program ended unexpectedly; its message stands above";
+    let ended = "locktop: a part of the program ended unexpectedly; see its message above";
     assert!(shown.contains(ended), "{}", screen.contents());
 }
 

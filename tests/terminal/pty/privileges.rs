@@ -118,7 +118,10 @@ fn on_the_screen(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
         Some(grant) => {
             dashboard.screen.shows("K not permitted");
             dashboard.screen.keys("K");
-            let words = format!("may not end sessions of \"app\": GRANT {grant} TO \"{}\"", role.name);
+            let words = format!(
+                "is not permitted to terminate sessions of \"app\": GRANT {grant} TO \"{}\"",
+                role.name
+            );
             dashboard.screen.shows(&words);
             dashboard.take_away(&words);
         }

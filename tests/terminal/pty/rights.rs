@@ -37,7 +37,9 @@ async fn what_a_role_may_not_do_is_named_with_its_grant_and_the_rest_is_done() {
     dashboard.screen.keys("/theirs<enter>");
     dashboard.select_first(&foreign.to_string());
     dashboard.screen.keys("K");
-    dashboard.screen.shows(&format!("role \"ops\" may not end sessions of \"app\": {GRANT}"));
+    dashboard
+        .screen
+        .shows(&format!("role \"ops\" is not permitted to terminate sessions of \"app\": {GRANT}"));
     dashboard.take_away(GRANT);
     dashboard.screen.keys("<esc>");
     dashboard.screen.hides("/theirs");

@@ -98,7 +98,7 @@ async fn it_does_not_stop_where_nobody_would_continue_it() {
     for (start, stop) in starts.iter().flat_map(|start| stops.map(|stop| (start, stop))) {
         let mut screen = start();
         stop(&mut screen);
-        screen.shows("no shell to return to: locktop was started without one");
+        screen.shows("no shell to return to: locktop was not started from one");
         assert!(screen.seen().emulator.screen().alternate_screen());
         screen.keys("?");
         screen.shows("Help");

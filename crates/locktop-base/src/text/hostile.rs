@@ -24,7 +24,7 @@ pub(super) enum Class {
 /// Classifies a character.
 ///
 /// - C0 controls and DEL become their pictures (`␛`, U+2400 to U+2421), C1 controls their number.
-/// - So does whatever is not to be seen: joiners, variation selectors, soft hyphens, direction marks and overrides, zero-width spaces, tags
+/// - So does whatever is not visible: joiners, variation selectors, soft hyphens, direction marks and overrides, zero-width spaces, tags
 ///   and all other characters that Unicode's `DerivedCoreProperties.txt` calls `Default_Ignorable_Code_Point`. They could make one
 ///   text pass for another, and terminals disagree on the width of what some of them make of their neighbours. For that emoji
 ///   modifiers are numbers, too.
@@ -56,7 +56,7 @@ pub(super) fn number(c: char) -> String {
     format!("<U+{:04X}>", u32::from(c))
 }
 
-/// Whether a character is not to be seen by itself.
+/// Whether a character is not visible by itself.
 #[must_use]
 pub fn is_unseen(c: char) -> bool {
     is_modifier(c) || is_invisible(c)

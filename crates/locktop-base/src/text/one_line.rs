@@ -12,7 +12,7 @@ use super::width::{ELLIPSIS, width};
 /// direction overrides become harmless, runs of white space become one space. Borrowed when nothing changes.
 ///
 /// White space at either end is left out. Escape characters are shown as `␛`, and what follows them as the
-/// text it is. Characters that are not to be seen and could disguise a text are shown as their numbers, `<U+200B>`; combining marks beyond
+/// text it is. Characters that are not visible and could disguise a text are shown as their numbers, `<U+200B>`; combining marks beyond
 /// the sixth on one character are dropped.
 #[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {

@@ -105,11 +105,11 @@ impl SessionWork for Ids {
         let found = Numbers { sessions, workers, errors, ..lock(&self.counts).numbers };
         Ok(ContestOutcome::new(found.tally(Contest::Ids.as_str()))
             .zero(&[
-                ("duplicates", "ids that were there before"),
-                ("out_of_order", "ids that were not above the ones before of their worker"),
+                ("duplicates", "ids that existed before"),
+                ("out_of_order", "ids that are not above the previous ones of their worker"),
                 ("of_another_worker", "ids of another worker"),
             ])
-            .some("ids", "no id was made", failures.first().as_deref()))
+            .some("ids", "no id was generated", failures.first().as_deref()))
     }
 }
 

@@ -92,8 +92,8 @@ impl SessionWork for RateLimits {
         let most = found.max_in_window;
         Ok(ContestOutcome::new(found.tally(Contest::RateLimit.as_str()))
             .must_not(most > limit, format!("{most} requests of {limit} in a window"))
-            .zero(&[("windows_met", "windows that began before the one before was over")])
-            .some("allowed", "no request was let through", failures.first().as_deref()))
+            .zero(&[("windows_met", "windows that began before the previous one ended")])
+            .some("allowed", "no request was permitted", failures.first().as_deref()))
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Error};
 /// The numbers of one contest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     keys: &'static [&'static str],
     numbers: Vec<u64>,

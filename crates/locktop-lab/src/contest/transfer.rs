@@ -158,11 +158,11 @@ impl SessionWork for Transfers {
             ..counts.numbers
         };
         Ok(ContestOutcome::new(found.tally(Contest::Transfer.as_str()))
-            .must_not(cents != EXPECTED, format!("{} is there of {}", Cents(cents), Cents(EXPECTED)))
+            .must_not(cents != EXPECTED, format!("{} exists of {}", Cents(cents), Cents(EXPECTED)))
             .zero(&[
                 ("negative_balances", "accounts below 0"),
-                ("wrong_balances", "accounts that do not have what was moved"),
-                ("wrong_audits", "looks at which not all of the money was there"),
+                ("wrong_balances", "accounts with a wrong balance"),
+                ("wrong_audits", "snapshots with a wrong total balance"),
             ])
             .some("transfers", "no money was moved", failures.first().as_deref()))
     }

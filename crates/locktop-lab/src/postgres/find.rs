@@ -137,7 +137,7 @@ fn examine(bin: &Path, account: Account) -> Result<Binaries, String> {
     let server = bin.join("postgres");
     for program in [&server, &bin.join("initdb")] {
         if !program.is_file() {
-            return Err(format!("there is no {}", program.display()));
+            return Err(format!("it lacks {}", program.display()));
         }
     }
     // What the server loads lies beside its programs.
@@ -147,7 +147,7 @@ fn examine(bin: &Path, account: Account) -> Result<Binaries, String> {
         owned(&path)?;
     }
     if !account.can_reach(&server) {
-        return Err("the user that runs the server (not root) cannot enter it".to_owned());
+        return Err("the user that runs the server (not root) cannot access it".to_owned());
     }
     let output = account
         .command(&server)
@@ -157,7 +157,7 @@ fn examine(bin: &Path, account: Account) -> Result<Binaries, String> {
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let major = major(&version).ok_or_else(|| {
         let said = String::from_utf8_lossy(&output.stderr);
-        format!("`postgres --version` says {version:?} {}", said.trim())
+        format!("`postgres --version` prints {version:?} {}", said.trim())
     })?;
     if !SUPPORTED.contains(&major) {
         return Err(format!(

@@ -17,7 +17,7 @@ pub enum RedisServerError {
         install: String,
     },
     /// The program that was named is none.
-    #[error("LOCKTOP_REDIS_SERVER names {0}, and there is no such file")]
+    #[error("LOCKTOP_REDIS_SERVER names {0}, which does not exist")]
     NoFile(PathBuf),
     /// As root: the program that was named could be changed by another user.
     #[error("LOCKTOP_REDIS_SERVER names {path}: {reason}")]

@@ -20,8 +20,8 @@ pub enum ScenarioError {
     },
     /// The server does not let us make our schema.
     #[error(
-        "cannot make the schema {schema}: {message}; the demo needs a database that can be written to, and the right \
-         to make schemas in it (GRANT CREATE ON DATABASE)"
+        "cannot make the schema {schema}: {message}; the demo needs a writable database, and the right to \
+         create schemas in it (GRANT CREATE ON DATABASE)"
     )]
     NoSchema {
         /// The name of the schema.
@@ -30,22 +30,22 @@ pub enum ScenarioError {
         message: String,
     },
     /// A state that did not come about in time.
-    #[error("waited 30 s in vain for {0}")]
+    #[error("waited 30 s without success for {0}")]
     Waited(&'static str),
     /// The schema belongs to somebody else.
     #[error(
-        "there is a schema {schema} that locktop did not make: drop or rename it, or run the demo in another database"
+        "the schema {schema} exists and was not created by locktop: drop or rename it, or run the demo in another database"
     )]
     ForeignSchema {
         /// The name of the schema.
         schema: &'static str,
     },
     /// The name of a scenario that there is not.
-    #[error("there is no scenario {name:?}; there are {known}")]
+    #[error("unknown scenario {name:?}; the scenarios are {known}")]
     Unknown {
         /// What was asked for.
         name: String,
-        /// The names that there are, with commas between them.
+        /// The names that there are, separated by commas.
         known: String,
     },
 }

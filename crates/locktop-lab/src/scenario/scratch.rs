@@ -167,8 +167,8 @@ impl ScratchSchema {
             .filter(|identity| meant(identity))
             .map(|identity| (identity.pid, identity.start.clone()))
             .unzip();
-        let ours = "FROM pg_stat_activity JOIN unnest($1::int[], $2::text[]) AS ours (pid, start)
-                    USING (pid) WHERE backend_start::text = ours.start";
+        let ours = "FROM pg_stat_activity JOIN unnest($1::int[], $2::text[]) AS own (pid, start)
+                    USING (pid) WHERE backend_start::text = own.start";
         let end = format!("SELECT count(pg_terminate_backend(pid)) {ours}");
         let left = format!("SELECT count(*) {ours}");
         let since = clock::monotonic();

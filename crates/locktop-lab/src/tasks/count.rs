@@ -90,9 +90,9 @@ fn violations(tally: &Tally, example: Option<&str>, first_error: Option<&str>) -
             violations.push(format!("{} {what}", counted(number(key), thing)));
         }
     };
-    none("double_runs", "pair", format!("of runs of one task at work at once{}", after(example)));
+    none("double_runs", "pair", format!("of simultaneous runs of one task{}", after(example)));
     none("recovered_twice", "execution", "recovered more than once".to_owned());
-    none("finishes_accepted", "finish", "that counted after the task was lost".to_owned());
+    none("finishes_accepted", "finish", "accepted after the task was lost".to_owned());
     if number("executions") == 0 {
         violations.push(format!("no task was run{}", after(first_error)));
     } else if let Some(first_error) = first_error {
@@ -127,10 +127,10 @@ pub(super) mod tests {
         assert_eq!(violations(&tally(&fine), None, None), [] as [String; 0]);
         let twice = tally(&[("executions", 9), ("double_runs", 2), ("recovered_twice", 1)]);
         let told = violations(&twice, Some("task 7"), None);
-        let pairs = "2 pairs of runs of one task at work at once: task 7";
+        let pairs = "2 pairs of simultaneous runs of one task: task 7";
         assert_eq!(told, [pairs, "1 execution recovered more than once"]);
         let late = tally(&[("executions", 9), ("finishes_accepted", 2)]);
-        assert_eq!(violations(&late, None, None), ["2 finishes that counted after the task was lost"]);
+        assert_eq!(violations(&late, None, None), ["2 results accepted after the task was lost"]);
         assert_eq!(violations(&tally(&[]), None, Some("no server")), ["no task was run: no server"]);
         assert_eq!(violations(&tally(&fine), None, Some("a worker ended")), ["a worker ended"]);
     }

@@ -44,7 +44,7 @@ pub struct TasksOptions {
     pub program: PathBuf,
     /// Workers are killed, stopped and cut off all the time, and not now and then.
     pub crash: bool,
-    /// One of thirty tasks never ends by itself.
+    /// One of thirty tasks never expires.
     pub stall: bool,
     /// Worker processes that run at once; 0 runs no task.
     pub workers: usize,

@@ -1,6 +1,6 @@
 //! The recovery that goes on beside the workers, as somebody's cron job would do it; with a dashboard its operator has half a minute to
 //! do it first. Orphans always; whoever is past the timeout is
-//! ended where workers are stopped, since one that is paused never ends by itself, and every few seconds where work hangs.
+//! ended where workers are stopped, since one that is paused never expires, and every few seconds where work hangs.
 
 use std::sync::Arc;
 use std::time::Duration;

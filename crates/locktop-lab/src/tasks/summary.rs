@@ -57,8 +57,8 @@ impl Summary {
         };
         let number = |key| tasks.value(key).unwrap_or_default();
         let twice = match number("double_runs") {
-            0 => "no task ran twice at once".to_owned(),
-            pairs => format!("{pairs} pairs of runs of one task at once"),
+            0 => "no task ran twice at the same time".to_owned(),
+            pairs => format!("{pairs} pairs of simultaneous runs of one task"),
         };
         let (executions, recovered) = (number("executions"), number("recovered"));
         format!("{word}: {executions} executions, {recovered} recovered, {twice}")
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn the_verdict_is_the_first_line() {
         let fine = summary(&[("workers", 2), ("executions", 90), ("recovered", 4)]);
-        assert_eq!(fine.verdict(true), "ok: 90 executions, 4 recovered, no task ran twice at once");
+        assert_eq!(fine.verdict(true), "ok: 90 executions, 4 recovered, no task ran twice at the same time");
         let bad = summary(&[("executions", 90), ("recovered", 4), ("double_runs", 2)]);
         assert_eq!(
             bad.verdict(false),
-            "FAILED: 90 executions, 4 recovered, 2 pairs of runs of one task at once"
+            "FAILED: 90 executions, 4 recovered, 2 pairs of simultaneous runs of one task"
         );
     }
 

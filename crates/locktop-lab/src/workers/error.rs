@@ -19,11 +19,11 @@ pub enum TasksError {
     /// Somebody's schema is there.
     #[error(
         "there is a schema {0} already, which the demo would make and remove: another demo runs here, or one was killed; \
-         \"locktop schema drop --schema {0}\" removes what is left of it"
+         \"locktop schema drop --schema {0}\" removes the rest"
     )]
     Exists(String),
     /// The server refuses a statement.
-    #[error("the server refuses what the demo's tasks need ({what}): {message}")]
+    #[error("the server refuses a request of the demo ({what}): {message}")]
     Server {
         /// What the statement was for.
         what: &'static str,

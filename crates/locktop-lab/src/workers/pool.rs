@@ -103,7 +103,8 @@ impl WorkerPool {
             slot.not_before = Some(clock::monotonic() + PAUSE);
             let stderr = worker.child.stderr();
             let stderr = stderr.lines().next_back().unwrap_or_default();
-            self.first_error.get_or_insert_with(|| format!("a worker ended by itself ({status}): {stderr}"));
+            self.first_error
+                .get_or_insert_with(|| format!("a worker exited unexpectedly ({status}): {stderr}"));
         }
         slot.worker = None;
     }

@@ -48,7 +48,9 @@ pub enum AdvisoryError {
         limit: Duration,
     },
     /// A call was given up before the server answered it, so nobody knows what the session holds.
-    #[error("an earlier call on this connection was given up half way: it is closed, and its locks are free")]
+    #[error(
+        "an earlier call on this connection was abandoned: the connection is closed, and its locks are released"
+    )]
     GivenUp,
 }
 

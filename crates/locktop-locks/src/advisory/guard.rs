@@ -27,7 +27,7 @@ pub struct Released {
 ///
 /// Dropping it closes the connection: the server frees the locks, and no pool ever gets a connection that holds one.
 #[derive(Debug)]
-#[must_use = "dropping it closes the connection and frees the lock"]
+#[must_use = "dropping it closes the connection and releases the lock"]
 pub struct SessionLock {
     session: Session,
     /// The last one taken is last.

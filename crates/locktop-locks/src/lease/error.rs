@@ -10,7 +10,7 @@ use pg_connect::error::ConnectError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// The server says that it is not ours any more.
-    #[error("lease {id} is lost: it has ended, or somebody else has it")]
+    #[error("lease {id} is lost: it has expired, or another owner holds it")]
     Lost {
         /// `distlock.id` of the lease.
         id: i32,
@@ -29,7 +29,7 @@ pub enum Loss {
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// A request that no lease can be made of.
-    #[error("a lease needs an owner and a term of at least {} ms", SHORTEST.as_millis())]
+    #[error("a lease needs an owner and a duration of at least {} ms", SHORTEST.as_millis())]
     Request,
     /// No connection to the server could be made.
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum LeaseError {
         limit: Duration,
     },
     /// Somebody has the row locked, so the call left it alone.
-    #[error("the row of lease {id} is locked by somebody else: {what} could not touch it")]
+    #[error("the row of lease {id} is locked by another session: {what} could not change it")]
     Locked {
         /// `distlock.id` of the lease.
         id: i32,

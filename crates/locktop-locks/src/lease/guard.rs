@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// A lease that is ours, renewed in the background. Dropping it stops the renewals and lets it run out: whatever was under way may
 /// still be.
 #[derive(Debug)]
-#[must_use = "dropping it lets the lease run out"]
+#[must_use = "dropping it lets the lease expire"]
 pub struct Lease {
     id: i32,
     token: i64,

@@ -14,7 +14,7 @@ use super::tls;
 use super::url::RedisUrl;
 
 /// What a port for TLS does to who does not speak it: it hangs up.
-const MAY_BE_TLS: &str = "; a port for TLS does that: write rediss:// if this is one";
+const MAY_BE_TLS: &str = "; a port for TLS does that: if this is one, write rediss://";
 
 /// A command with its arguments, which are bytes.
 #[derive(Debug, Clone)]

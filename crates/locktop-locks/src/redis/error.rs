@@ -13,7 +13,7 @@ pub enum RedisUrlError {
     Syntax(String),
     /// A parameter about TLS (`ssl…` or `tls…`) that is not known, by its name.
     #[error(
-        "{0} in a Redis URL is not known, and is not ignored silently: for TLS there are ssl_ca_certs=FILE, \
+        "{0} in a Redis URL is not known: for TLS use ssl_ca_certs=FILE, \
          ssl_certfile=FILE and ssl_keyfile=FILE, and #insecure at the end"
     )]
     Parameter(String),
@@ -21,7 +21,7 @@ pub enum RedisUrlError {
     #[error("a Redis URL with files for TLS is not encrypted: write rediss:// in place of redis://")]
     Plain,
     /// A certificate without its key, or the other way round.
-    #[error("ssl_certfile and ssl_keyfile in a Redis URL belong together, and only one of them is there")]
+    #[error("ssl_certfile and ssl_keyfile in a Redis URL belong together, but only one is given")]
     HalfAnIdentity,
 }
 
@@ -31,26 +31,24 @@ pub enum TlsTrouble {
     /// Its certificate does not lead to anybody who is trusted, or is not valid; with the reason.
     #[error(
         "its certificate is not trusted ({0}): name the file of its authority by ?ssl_ca_certs=FILE in the URL or by \
-         SSL_CERT_FILE; #insecure at the end of the URL takes any certificate, also an attacker's"
+         SSL_CERT_FILE; #insecure at the end of the URL accepts any certificate, even an attacker's"
     )]
     Untrusted(String),
     /// Its certificate is for another host; with the names that are in it.
-    #[error("its certificate is for {0}: write that name in the URL, or have one made for this name")]
+    #[error("its certificate is for {0}: write that name in the URL, or issue a certificate for this name")]
     OtherName(String),
     /// It did not answer the TLS handshake within this time.
     #[error(
-        "no answer within {} ms; a port without TLS gives none either: write redis:// if this is one", .0.as_millis()
+        "no answer within {} ms; a port without TLS does not answer either: if this is one, write redis://", .0.as_millis()
     )]
     Silent(Duration),
     /// It did not answer as TLS does.
-    #[error(
-        "it does not speak TLS on this port: write redis:// for a port without TLS, or name the right one"
-    )]
+    #[error("this port does not use TLS: write redis://, or name the right port")]
     NoTls,
     /// It refused us, with or without a certificate of ours.
     #[error(
-        "it wants a certificate of ours that it trusts: name one by ?ssl_certfile=FILE&ssl_keyfile=FILE in the URL, or \
-         have the server ask for none (tls-auth-clients no)"
+        "it requires a client certificate that it trusts: name one by ?ssl_certfile=FILE&ssl_keyfile=FILE in the URL, or \
+         configure the server not to require one (tls-auth-clients no)"
     )]
     WhoAreYou,
     /// A file that the URL names cannot be read or used; with the file and the reason.

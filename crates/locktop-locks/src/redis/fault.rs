@@ -51,7 +51,7 @@ pub enum RedisFault {
         reason: String,
     },
     /// The server answered something else than Redis does.
-    #[error("{server}: {command} was not answered as Redis does; is this a Redis server?")]
+    #[error("{server}: {command} got an unexpected answer; is this a Redis server?")]
     Strange {
         /// The server that answered.
         server: RedisUrl,

@@ -182,7 +182,7 @@ pub(super) fn trouble(error: &RedisError) -> Option<TlsTrouble> {
             }
             CertificateError::NotValidForName => TlsTrouble::OtherName("others".to_owned()),
             CertificateError::UnknownIssuer => {
-                TlsTrouble::Untrusted("nobody who is trusted has signed it".to_owned())
+                TlsTrouble::Untrusted("no trusted authority has signed it".to_owned())
             }
             other => TlsTrouble::Untrusted(locktop_base::text::one_line(&other.to_string()).into_owned()),
         },

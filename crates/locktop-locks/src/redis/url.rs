@@ -37,7 +37,7 @@ impl RedisUrl {
             RedisUrlError::Syntax(whole.split(" - ").next().unwrap_or_default().to_lowercase())
         })?;
         if info.redis_settings().db() < 0 {
-            return Err(RedisUrlError::Syntax("a database has no negative number".to_owned()));
+            return Err(RedisUrlError::Syntax("the number of a database cannot be negative".to_owned()));
         }
         let settings = info.redis_settings().clone().set_lib_name("locktop", env!("CARGO_PKG_VERSION"));
         let url = redis::parse_redis_url(text);

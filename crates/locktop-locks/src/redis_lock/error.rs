@@ -17,7 +17,7 @@ pub enum SetupError {
     #[error("{0} is named twice: each server has one vote")]
     Twice(RedisUrl),
     /// This term is shorter than 100 ms, which leaves no time for the answers of a majority.
-    #[error("a term of {} ms is too short for a lock in Redis: take at least 100 ms", .0.as_millis())]
+    #[error("a duration of {} ms is too short for a lock in Redis: use at least 100 ms", .0.as_millis())]
     Term(Duration),
 }
 
@@ -49,7 +49,7 @@ pub enum NotAcquired {
         faults: Vec<String>,
     },
     /// A majority agreed, when nothing was left of the term.
-    #[error("{key}: the servers took {} ms to agree, and nothing was left of the term", .elapsed.as_millis())]
+    #[error("{key}: the servers took {} ms to agree, longer than the lock lasts", .elapsed.as_millis())]
     TooSlow {
         /// The key in Redis that the lock is on.
         key: String,

@@ -87,7 +87,7 @@ impl Member {
             Ok(Reply::Nil | Reply::Number(0)) => (Vote::No, true),
             Ok(Reply::Number(1)) => (Vote::Yes, true),
             Ok(Reply::Bytes(status)) if status == b"OK" => (Vote::Yes, true),
-            Ok(_) => (Vote::Unknown(format!("{}: a strange answer", self.server)), true),
+            Ok(_) => (Vote::Unknown(format!("{}: an unexpected answer", self.server)), true),
             Err((why, keep)) => (Vote::Unknown(why), keep),
         };
         let mut slot = self.slot.lock().await;
@@ -129,7 +129,7 @@ impl Member {
             return Ok(());
         }
         Err(format!(
-            "{} has just started, and has no vote for another {} ms: it may have forgotten a lock",
+            "{} has just started, and has no vote for another {} ms: it may have lost a lock",
             self.server,
             wait.as_millis()
         ))

@@ -8,10 +8,10 @@ use crate::schema::SchemaName;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecoverError {
     /// A standby does not see the primary's locks.
-    #[error("on a standby nothing can be recovered, and it cannot be told who runs: connect to the primary")]
+    #[error("a standby cannot recover tasks or show which are running: connect to the primary")]
     Standby,
     /// No schema of ours of this name.
-    #[error("there is no schema {} of locktop in this database{}", .schema.quoted(), remedy(.others, .printed))]
+    #[error("this database has no schema {} of locktop{}", .schema.quoted(), remedy(.others, .printed))]
     NoSchema {
         /// The name that was asked for.
         schema: SchemaName,
@@ -21,7 +21,7 @@ pub enum RecoverError {
         printed: Vec<String>,
     },
     /// A schema of this name that we did not make.
-    #[error("the schema {} was not made by locktop{}", .schema.quoted(), remedy(.others, .printed))]
+    #[error("the schema {} was not created by locktop{}", .schema.quoted(), remedy(.others, .printed))]
     Foreign {
         /// The name that was asked for.
         schema: SchemaName,
@@ -31,7 +31,7 @@ pub enum RecoverError {
         printed: Vec<String>,
     },
     /// A schema of ours of an older version, without the functions that recover.
-    #[error("the schema {} is too old for this: \"locktop schema install\" upgrades it", .0.quoted())]
+    #[error("the schema {} is too old for this: run \"locktop schema install\" to upgrade it", .0.quoted())]
     Old(SchemaName),
     /// No task has the name that was given.
     #[error("there is no task \"{name}\" in the schema {}", .schema.quoted())]
@@ -46,7 +46,7 @@ pub enum RecoverError {
     Forbidden {
         /// The server's message, with its SQLSTATE, in one line.
         message: String,
-        /// The GRANT statements that would help, separated by semicolons.
+        /// The GRANT statements that is needed, separated by semicolons.
         grants: String,
     },
     /// The server refuses for another reason, or is gone.
@@ -74,7 +74,7 @@ fn remedy(others: &[String], printed: &[String]) -> String {
         let more = if others.len() > 1 { " among others" } else { "" };
         return format!(": there is one named \"{name}\"{more} (--schema)");
     }
-    let mut text = ": \"locktop schema install\" makes one".to_owned();
+    let mut text = ": run \"locktop schema install\"".to_owned();
     if let [name, ..] = printed {
         text.push_str("; for the tables in \"");
         text.push_str(name);

@@ -62,7 +62,7 @@ pub fn in_doubt(results: &[RecoveryResult]) -> bool {
 /// The result of what is not tried after that.
 #[must_use]
 pub fn not_tried(row: &Planned) -> RecoveryResult {
-    let why = "not tried: what came of another one is not known";
+    let why = "not tried: the result of a previous one is not known";
     RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::NotTried, why)
 }
 
@@ -131,17 +131,19 @@ impl One<'_> {
             Ok(true) => self.recover(false).await,
             Ok(false) => {
                 let waited = locktop_base::text::duration(self.order.wait.as_secs_f64());
-                let detail = format!("pid {pid} was told to end, and still holds its key after {waited}");
+                let detail = format!("pid {pid} was terminated, but still holds its key after {waited}");
                 RecoveryResult { holder_pid: Some(pid), ..self.result(RecoveryOutcome::Held, detail) }
             }
             Err(error) => self.unanswered(&error, Need::Terminate),
         };
         let detail = match ended_pid {
             Some(pid) if result.outcome != RecoveryOutcome::Held => {
-                format!("pid {pid} was told to end; {}", result.detail)
+                format!("pid {pid} was terminated; {}", result.detail)
             }
             Some(_) => result.detail,
-            None => format!("pid {pid} was not ended, since it no longer held the key; {}", result.detail),
+            None => {
+                format!("pid {pid} was not terminated, because it no longer held the key; {}", result.detail)
+            }
         };
         RecoveryResult { detail, ended_pid, audit_id: Some(audit_id), ..result }
     }
@@ -174,7 +176,7 @@ impl One<'_> {
         let Some(outcome) = RecoveryOutcome::parse(&answer.outcome) else {
             return self.result(
                 RecoveryOutcome::Uncertain,
-                format!("the server answers \"{}\": {detail}", answer.outcome),
+                format!("the server answered \"{}\": {detail}", answer.outcome),
             );
         };
         let result = self.result(outcome, detail);
@@ -185,7 +187,7 @@ impl One<'_> {
         match error.code() {
             None => {
                 let known = match error {
-                    Unanswered::Unread(_) => "the server did something, and what",
+                    Unanswered::Unread(_) => "the effect on the server",
                     _ => "whether it was done",
                 };
                 let detail = format!("{error}: {known} is not known");
@@ -198,7 +200,7 @@ impl One<'_> {
             }
             // lock_not_available
             Some("55P03") => {
-                self.result(RecoveryOutcome::Locked, format!("somebody has its task locked: {error}"))
+                self.result(RecoveryOutcome::Locked, format!("another session has locked its task: {error}"))
             }
             Some(_) => self.result(RecoveryOutcome::Failed, error.to_string()),
         }

@@ -3,7 +3,7 @@
 //! [`plan`] looks and locks nothing. [`execute`] carries a plan out, each execution alone, each step a transaction of its own:
 //! 1. where the holder of a key is to be ended, "asked" is committed to the audit, then the server ends that session if it is still
 //!    the one that was seen and still holds the key, then we wait for the key;
-//! 2. the server closes the execution if it is still the one that was seen and nobody holds its key.
+//! 2. the server closes the execution if it is still the one that was seen and no session holds its key.
 //!
 //! Dropping a future in the middle leaves nothing half done: what was sent happens whole or not at all.
 

@@ -11,7 +11,7 @@ use locktop_base::text::duration;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// Those whose session is gone: their key is free, and there was no sign of life for the grace.
+    /// Those whose session no longer exists: their key is free, and there was no sign of life for the grace.
     Orphans,
     /// Those that have run for longer than so many seconds; none: than their own timeout.
     Longer(Option<f64>),
@@ -265,7 +265,7 @@ impl Planned {
             Step::Leave(reason) => self.left_alone(reason, grace),
             Step::Recover => self.consequence(),
             Step::Terminate { pid, .. } => {
-                format!("the worker's backend {pid} will be ended; {}", self.consequence())
+                format!("the worker's session {pid} will be terminated; {}", self.consequence())
             }
         }
     }
@@ -274,8 +274,9 @@ impl Planned {
     fn consequence(&self) -> String {
         let Running { attempt, max_attempts, .. } = self.seen;
         let mut text = if self.seen.gives_up() {
-            let next = if self.seen.is_scheduled { "runs next by its schedule" } else { "not run again" };
-            format!("gives up: attempt {attempt} of {max_attempts}; {next}")
+            let next =
+                if self.seen.is_scheduled { "it runs next by its schedule" } else { "it is not run again" };
+            format!("failed for good after attempt {attempt} of {max_attempts}; {next}")
         } else {
             let pause = match self.seen.retry_seconds {
                 Some(seconds) if seconds > 0.0 => format!("in {}", duration(seconds)),
@@ -290,32 +291,30 @@ impl Planned {
     }
 
     fn left_alone(&self, reason: Reason, grace: f64) -> String {
-        let pid = self.seen.holder_pid.map_or_else(|| "somebody".to_owned(), |pid| format!("pid {pid}"));
+        let pid = self.seen.holder_pid.map_or_else(|| "a session".to_owned(), |pid| format!("pid {pid}"));
         match reason {
             Reason::Unknown => {
-                "left alone: its lock_id is not the key of its task, so whether it runs cannot be told"
+                "skipped: its lock_id is not the key of its task, so not known whether it is running"
                     .to_owned()
             }
             Reason::Settling => {
                 let grace = duration(grace);
                 format!(
-                    "left alone: its key is free, but its last sign of life, or the server's start, is less than {grace} ago"
+                    "skipped: its key is free, but its last heartbeat, or the server's start, is less than {grace} ago"
                 )
             }
-            Reason::InTime => format!("left alone: {pid} runs it, within its own timeout"),
-            Reason::Held => format!("left alone: {pid} holds its key (--terminate ends that session)"),
-            Reason::Prepared => "left alone: a prepared transaction holds its key".to_owned(),
+            Reason::InTime => format!("skipped: {pid} runs it, within its own timeout"),
+            Reason::Held => format!("skipped: {pid} holds its key (--terminate terminates that session)"),
+            Reason::Prepared => "skipped: a prepared transaction holds its key".to_owned(),
             Reason::Stranger => {
-                format!("left alone: {pid} holds its key, and is not the session that the log names")
+                format!("skipped: {pid} holds its key, but is not the session recorded for it")
             }
             Reason::SessionEnds => {
                 let cost = session::cost(&self.seen);
-                format!("left alone: but its session, {pid}, will be ended for another execution; {cost}")
+                format!("skipped, but its session, {pid}, will be terminated for another execution; {cost}")
             }
             Reason::Hidden => {
-                format!(
-                    "left alone: when {pid} began is hidden from this role; GRANT pg_read_all_stats would show it"
-                )
+                format!("skipped: the start of {pid} is hidden from this role: GRANT pg_read_all_stats")
             }
         }
     }

@@ -18,7 +18,7 @@ pub enum RunState {
     Orphan,
     /// Its key is free, and there was a sign of life within the grace, or the server has not been up for so long.
     Settling,
-    /// Its key is not the task's: whether it runs cannot be told.
+    /// Its key is not the task's: not known whether it is running.
     Unknown,
 }
 

@@ -32,7 +32,9 @@ pub(super) fn cost(seen: &Running) -> String {
     let Running { attempt, max_attempts, .. } = seen;
     match (seen.gives_up(), seen.is_scheduled) {
         (false, _) => format!("loses attempt {attempt} of {max_attempts}"),
-        (true, false) => format!("gives up for good: attempt {attempt} of {max_attempts}"),
-        (true, true) => format!("gives up: attempt {attempt} of {max_attempts}; runs next by its schedule"),
+        (true, false) => format!("fails for good: attempt {attempt} of {max_attempts}"),
+        (true, true) => {
+            format!("failed for good after attempt {attempt} of {max_attempts}; runs next by its schedule")
+        }
     }
 }

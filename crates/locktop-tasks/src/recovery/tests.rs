@@ -96,19 +96,19 @@ fn the_words_say_what_will_happen() {
     assert_eq!(says(orphan(), false), "due again in 20s; attempt 2 of 3 failed");
     assert_eq!(
         says(slow(), true),
-        "the worker's backend 4312 will be ended; due again in 20s; attempt 2 of 3 failed"
+        "the worker's session 4312 will be terminated; due again in 20s; attempt 2 of 3 failed"
     );
     let at_once = Running { retry_seconds: Some(0.0), is_enabled: false, ..orphan() };
     assert_eq!(says(at_once, false), "due again at once; attempt 2 of 3 failed; the task is disabled");
     let last = Running { attempt: 3, ..orphan() };
-    assert_eq!(says(last.clone(), false), "gives up: attempt 3 of 3; runs next by its schedule");
+    assert_eq!(says(last.clone(), false), "failed for good after attempt 3 of 3; runs next by its schedule");
     let once = Running { is_scheduled: false, ..last };
-    assert_eq!(says(once, false), "gives up: attempt 3 of 3; not run again");
-    assert_eq!(says(slow(), false), "left alone: pid 4312 holds its key (--terminate ends that session)");
+    assert_eq!(says(once, false), "failed for good after attempt 3 of 3; not run again");
+    assert_eq!(says(slow(), false), "skipped: pid 4312 holds its key (--terminate terminates that session)");
     let settling = Running { state: RunState::Settling, ..orphan() };
     assert_eq!(
         says(settling, true),
-        "left alone: its key is free, but its last sign of life, or the server's start, is less than 30s ago"
+        "skipped: its key is free, but its last heartbeat, or the server's start, is less than 30s ago"
     );
 }
 

@@ -75,12 +75,12 @@ async fn apply(client: &mut Client, place: &Schema, to: u32) -> Result<Installed
         return Ok(Installed { from, to: after, made: 0, odd });
     }
     // An upgrade may replace functions: not those that somebody has changed.
-    refuse(schema, &before, &[Found::Changed, Found::Missing], "what was changed since it was installed")?;
+    refuse(schema, &before, &[Found::Changed, Found::Missing], "changed since the installation")?;
     for version in script::versions(schema, after, to) {
         transaction.batch_execute(&version).await?;
     }
     let State::Installed { version, objects } = look(&transaction, place).await? else {
-        return Err(SchemaError::Server("the new schema is not to be seen".to_owned()));
+        return Err(SchemaError::Server("the new schema is not visible".to_owned()));
     };
     transaction.commit().await?;
     let made = objects.iter().filter(|object| object.found == Found::Made).count();
@@ -130,8 +130,8 @@ async fn droppable(
         State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
         State::Installed { version, objects } => (version, objects),
     };
-    refuse(schema, &objects, &[Found::Foreign], "what locktop did not make")?;
-    refuse(schema, &objects, &[Found::Changed], "what was changed since it was installed")?;
+    refuse(schema, &objects, &[Found::Foreign], "not created by locktop")?;
+    refuse(schema, &objects, &[Found::Changed], "changed since the installation")?;
     let there: Vec<Object> = objects.into_iter().filter(|object| object.found == Found::Made).collect();
     refuse_running(transaction, schema, &there).await?;
     let mut rows = Vec::new();

@@ -8,7 +8,7 @@ use locktop_locks::SchemaName;
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// A schema of this name is there, and locktop did not make it.
-    #[error("the schema {} was not made by locktop and is left alone: name another with --schema", .0.quoted())]
+    #[error("the schema {} was not created by locktop and is skipped: name another with --schema", .0.quoted())]
     Foreign(SchemaName),
     /// The schema has a version that only a newer locktop knows.
     #[error("the schema {} has version {found}, and this locktop knows versions up to {known}: use a newer one", .schema.quoted())]
@@ -57,8 +57,8 @@ pub enum SchemaError {
     /// Somebody has something locked that the change needs.
     #[error("could not get a lock within 3 s: {0}")]
     Locked(String),
-    /// The role may not: the server's words, and the statements that would help.
-    #[error("{message}{}{needs}", if .needs.is_empty() { "" } else { "; what helps: " })]
+    /// The role may not: the server's words, and the statements that is needed.
+    #[error("{message}{}{needs}", if .needs.is_empty() { "" } else { "; try: " })]
     Forbidden {
         /// The server's message, detail and hint, in one line.
         message: String,
@@ -66,10 +66,10 @@ pub enum SchemaError {
         needs: String,
     },
     /// There is no schema of this name in the database.
-    #[error("there is no schema {}: \"locktop schema install\" makes it", .0.quoted())]
+    #[error("there is no schema {}: run \"locktop schema install\"", .0.quoted())]
     Missing(SchemaName),
     /// A schema of ours of an older version, which lacks the functions for this.
-    #[error("the schema {} has version {found}, which is too old for this: \"locktop schema install\" upgrades it", .schema.quoted())]
+    #[error("the schema {} has version {found}, which is too old for this: run \"locktop schema install\" to upgrade it", .schema.quoted())]
     Old {
         /// The schema that was to be used.
         schema: SchemaName,
@@ -85,7 +85,7 @@ pub enum SchemaError {
         reason: String,
     },
     /// Somebody works on what would be adopted.
-    #[error("somebody works on the tables of the schema {}: {}. Wait until that ends, or stop the workers; then run this again", .source_schema.quoted(), .what.join("; "))]
+    #[error("the tables of the schema {} are in use: {}. Wait until that ends, or stop the workers; then run this again", .source_schema.quoted(), .what.join("; "))]
     Busy {
         /// The schema that the tables are in.
         source_schema: SchemaName,

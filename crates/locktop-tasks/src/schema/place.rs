@@ -19,7 +19,7 @@ impl Schema {
         self.name.quoted()
     }
 
-    /// A statement that fails where anything in it belongs to somebody else, and otherwise has no row. It goes before whatever reads,
+    /// A statement that fails where anything in it belongs to another user, and otherwise has no row. It goes before whatever reads,
     /// calls or writes there, in the same transaction: who owns all of it is the only one who can change any of it.
     #[must_use]
     pub fn guard(&self) -> String {

@@ -27,7 +27,7 @@ struct Situation {
     owner: Option<String>,
 }
 
-/// The same; where the server did not permit it, with what would help.
+/// The same; where the server did not permit it, with what is needed.
 pub(super) async fn explained<T>(
     client: &Client,
     schema: &SchemaName,

@@ -105,7 +105,7 @@ pub(super) fn objects(schema: &SchemaName) -> String {
 #[must_use]
 pub fn script(schema: &SchemaName) -> String {
     let mut sql = format!(
-        "-- The schema {} of locktop, version {LATEST}. One transaction; fails where a schema of this name is.\n\nBEGIN;\n{SETTINGS}\n",
+        "-- The schema {} of locktop, version {LATEST}. One transaction; fails if a schema of this name exists.\n\nBEGIN;\n{SETTINGS}\n",
         schema.quoted()
     );
     for version in versions(schema, 0, LATEST) {

@@ -16,7 +16,7 @@ pub enum OpenError {
     #[error(transparent)]
     Pooler(PoolerError),
     /// There is no schema of this name in the database.
-    #[error("there is no schema {} in the database \"{database}\": `locktop schema install` makes it, --schema names another", .schema.quoted())]
+    #[error("no schema {} in the database \"{database}\": run `locktop schema install`, or name another with --schema", .schema.quoted())]
     NoSchema {
         /// The name that was asked for.
         schema: SchemaName,
@@ -24,7 +24,7 @@ pub enum OpenError {
         database: String,
     },
     /// One that was made by an older locktop.
-    #[error("the schema {} has version {found}, and a worker needs version {LATEST}: `locktop schema install` upgrades it", .schema.quoted())]
+    #[error("the schema {} has version {found}, and a worker needs version {LATEST}: run `locktop schema install` to upgrade it", .schema.quoted())]
     OldSchema {
         /// The schema that was to be used.
         schema: SchemaName,
@@ -46,13 +46,13 @@ pub enum OpenError {
     #[error("{0}")]
     NameTaken(Namesake),
     /// The server is a standby: nothing can be locked or written there.
-    #[error("this server is a standby, where no task can be run: connect to the primary")]
+    #[error("this server is a standby, which cannot run tasks: connect to the primary")]
     Standby,
     /// The server refuses something that is needed.
     #[error("the server refuses a worker: {0}")]
     Refused(String),
     /// It stopped to answer, or the connection did not last.
-    #[error("the connection did not last: {0}")]
+    #[error("the connection was lost: {0}")]
     Lost(String),
 }
 
@@ -74,7 +74,7 @@ pub struct Namesake {
 impl std::fmt::Display for Namesake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let schema = self.schema.quoted();
-        write!(f, "there is a worker \"{}\" on the schema {schema} of this database already", self.name)?;
+        write!(f, "a worker \"{}\" is already connected to the schema {schema} of this database", self.name)?;
         if let Some(pid) = self.pid {
             write!(f, ": server process {pid}")?;
         }
@@ -83,7 +83,7 @@ impl std::fmt::Display for Namesake {
             (None, Some(since)) => write!(f, ", on a local socket, connected since {since}")?,
             _ => {}
         }
-        f.write_str("; give this one another --id, or end that one first")
+        f.write_str("; use another --id for this worker, or end that one first")
     }
 }
 

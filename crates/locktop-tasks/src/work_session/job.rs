@@ -115,7 +115,7 @@ impl Job {
     pub(super) fn read(source: Source, row: &Row) -> Result<Self, SessionError> {
         // An answer that cannot be read leaves work taken and not done: only the end of the session gives them back.
         let failed = |error: tokio_postgres::Error| {
-            SessionError::Lost(format!("taking {} gave something unexpected: {error}", source.plural()))
+            SessionError::Lost(format!("taking {} returned something unexpected: {error}", source.plural()))
         };
         let text = |index: usize| -> Result<Option<String>, SessionError> {
             debug_assert_eq!(row.columns().get(index).map(tokio_postgres::Column::type_), Some(&Type::BYTEA));

@@ -269,7 +269,7 @@ impl WorkSession {
             Ok(Err(error)) => Err(match SessionError::from(error) {
                 // Somebody upgraded or dropped the schema: the statements are those of the old one.
                 SessionError::Refused { sqlstate, message } if CHANGED.contains(&sqlstate.as_str()) => {
-                    SessionError::Lost(format!("the schema is not what it was: {message}"))
+                    SessionError::Lost(format!("the schema has changed: {message}"))
                 }
                 error => error,
             }),

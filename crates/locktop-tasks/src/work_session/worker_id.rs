@@ -16,13 +16,13 @@ pub struct WorkerId(Arc<str>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerIdError {
     /// Nothing, or only blanks.
-    #[error("a worker's id is not empty")]
+    #[error("a worker's id cannot be empty")]
     Empty,
     /// A name of more than 100 characters; with their number.
     #[error("a worker's id has at most {LONGEST} characters; this one has {0}")]
     TooLong(usize),
     /// Something in it that cannot be seen.
-    #[error("a worker's id has no control characters and nothing invisible in it")]
+    #[error("a worker's id cannot have control or invisible characters")]
     Unprintable,
 }
 

@@ -90,11 +90,11 @@ impl<W: Work> Connected<'_, W> {
             self.untidy = false;
             return Ok(());
         };
-        self.refused("giving back keys", error)?;
+        self.refused("releasing keys", error)?;
         if self.running_jobs.running() > 0 || !self.unwritten.is_empty() {
             return Ok(());
         }
-        Err(SessionError::Lost("it may still have keys of tasks that it does not run".to_owned()))
+        Err(SessionError::Lost("it may still hold keys of tasks that it does not run".to_owned()))
     }
 
     /// Whether nothing more is tried.

@@ -248,7 +248,7 @@ impl fmt::Display for Event {
             Self::Job(job, event) => event.write(job, f),
             Self::Refused { what, reason } => write!(f, "{what} was refused: {reason}; trying again"),
             Self::ShuttingDown { running } => {
-                write!(f, "shutting down: nothing new is taken, {running} running")
+                write!(f, "shutting down: no new work, {running} running")
             }
             Self::Requeued(Requeued { id, again, detail }) => {
                 let done = if *again { "is pending again" } else { "was set aside" };
@@ -262,7 +262,7 @@ impl fmt::Display for Event {
                 let (table, schema) = (log.table(), schema.quoted());
                 write!(
                     f,
-                    "old rows of {table} stay: this role may not delete them; GRANT DELETE ON {schema}.{table}"
+                    "old rows of {table} are kept: this role is not permitted to delete them; GRANT DELETE ON {schema}.{table}"
                 )
             }
             Self::Ended(summary) => write!(f, "ended: {summary}"),
@@ -291,7 +291,7 @@ impl JobEvent {
                 }
                 write!(f, "attempt {attempt} of {max_attempts}")
             }
-            Self::Output(text) => write!(f, "{job} said: {text}"),
+            Self::Output(text) => write!(f, "{job} reported: {text}"),
             Self::Completed(took) => write!(f, "completed {job} after {}", seconds(*took)),
             Self::Failed { took, again, reason } => {
                 let again = if *again { "" } else { ", for good" };
@@ -299,13 +299,13 @@ impl JobEvent {
             }
             Self::Stopped { took, reason } => write!(f, "stopped {job} after {}: {reason}", seconds(*took)),
             Self::NotCounted => {
-                write!(f, "the end of {job} did not count: it is not run by this session any more")
+                write!(f, "the end of {job} was not accepted: this session no longer runs it")
             }
             Self::NotWritten(reason) => write!(f, "the end of {job} was not recorded: {reason}"),
             Self::NotKnown(reason) => {
-                write!(f, "it is not known whether the end of {job} was recorded: {reason}")
+                write!(f, "not known whether the end of {job} was recorded: {reason}")
             }
-            Self::GivenBack => write!(f, "gave back {job}"),
+            Self::GivenBack => write!(f, "released {job}"),
         }
     }
 }

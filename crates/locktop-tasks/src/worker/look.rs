@@ -11,7 +11,7 @@ use locktop_base::clock;
 impl<W: Work> Connected<'_, W> {
     /// Asks when there is something, of all sources at once.
     pub(super) async fn glance(&mut self) -> Result<(), SessionError> {
-        const WHAT: &str = "asking when something is due";
+        const WHAT: &str = "reading when work is due";
         self.glance_at = clock::monotonic() + glance_in(false);
         match self.session.glance().await {
             Ok(due) => {
@@ -162,7 +162,7 @@ impl<W: Work> Connected<'_, W> {
 
 fn what(source: Source) -> &'static str {
     match source {
-        Source::Tasks => "looking for tasks",
-        Source::Queue => "looking for items of the queue",
+        Source::Tasks => "reading due tasks",
+        Source::Queue => "reading items of the queue",
     }
 }

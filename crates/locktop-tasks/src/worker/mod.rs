@@ -124,7 +124,7 @@ impl std::fmt::Display for Summary {
         let Self { completed, failed, stopped, given_back, not_counted } = self;
         write!(
             f,
-            "{completed} completed, {failed} failed, {stopped} stopped, {given_back} given back, {not_counted} not recorded"
+            "{completed} completed, {failed} failed, {stopped} stopped, {given_back} released, {not_counted} not recorded"
         )
     }
 }

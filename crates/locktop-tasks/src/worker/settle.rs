@@ -25,7 +25,7 @@ impl<W: Work> Connected<'_, W> {
             (_, Err(WorkError::Refused(reason))) => finish(Finish::Refused(reason)),
             (Some(StopReason::ShutDown), Err(WorkError::Stopped(_))) => Settle::GiveBack,
             (None, Err(WorkError::Stopped(reason))) => {
-                finish(Finish::Failed(format!("the work stopped without having been told to: {reason}")))
+                finish(Finish::Failed(format!("the work stopped without a request to stop: {reason}")))
             }
         };
         self.settle(done.job, settle).await

@@ -23,10 +23,10 @@ pub enum StopReason {
     #[error("the connection that held its lock has ended: {0}")]
     ConnectionLost(String),
     /// A heartbeat found that the execution is not ours any more.
-    #[error("a heartbeat found that it is not ours any more")]
+    #[error("a heartbeat found that this session no longer runs it")]
     NotOurs,
     /// The worker is shut down, and its grace is over. The task is given back.
-    #[error("the worker is shut down")]
+    #[error("the worker is shutting down")]
     ShutDown,
 }
 
@@ -119,7 +119,7 @@ impl Stop {
         let mut told = self.told.clone();
         match told.wait_for(Option::is_some).await.map(|told| told.clone()) {
             Ok(Some(reason)) => reason,
-            // The worker that could tell is gone: it ends all its work before that, so this is nobody's work.
+            // The worker that could tell no longer exists: it ends all its work before that, so this is nobody's work.
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }

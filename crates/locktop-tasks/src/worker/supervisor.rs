@@ -16,7 +16,7 @@ use crate::work_session::{OpenError, WorkSession};
 use locktop_base::clock;
 use pg_connect::Backoff;
 
-/// Between two attempts while a server has no connection left or is starting up.
+/// Between two attempts while a server has no free connection or is starting up.
 const PAUSE: Duration = Duration::from_secs(1);
 /// A session that lasted for so long was a good one.
 const LASTING: Duration = Duration::from_secs(10);

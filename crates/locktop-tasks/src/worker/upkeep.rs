@@ -11,7 +11,7 @@ use locktop_base::clock;
 impl<W: Work> Connected<'_, W> {
     /// Says which types it takes.
     pub(super) async fn announce(&mut self) -> Result<(), SessionError> {
-        const WHAT: &str = "telling which types it takes";
+        const WHAT: &str = "recording which types it takes";
         match self.session.announce(&self.options.sources).await {
             Ok(()) => {
                 self.is_announced = true;
@@ -24,7 +24,7 @@ impl<W: Work> Connected<'_, W> {
 
     /// Removes one batch of rows that are past their retention, and plans when to go on.
     pub(super) async fn purge(&mut self) -> Result<(), SessionError> {
-        const WHAT: &str = "removing rows that are past their retention";
+        const WHAT: &str = "removing rows past their retention";
         if !self.is_announced {
             self.announce().await?;
         }

@@ -48,7 +48,7 @@ pub(super) async fn work<W: Work>(
             connected.session.close(SHUTDOWN_TIMEOUT).await;
             End::Quit
         }
-        // Dropped, it ends at once: there is no time to lose for telling the work.
+        // Dropped, it ends at once: it lacks time to lose for telling the work.
         Err(error) => End::Lost(error.to_string()),
     }
 }
@@ -172,7 +172,7 @@ impl<W: Work> Connected<'_, W> {
 
 /// Returns when the worker is to end.
 pub(super) async fn quits(quit: &mut watch::Receiver<bool>) {
-    // Whoever could have told is gone: that is an end too.
+    // Whoever could have told no longer exists: that is an end too.
     let _ = quit.wait_for(|quit| *quit).await;
 }
 

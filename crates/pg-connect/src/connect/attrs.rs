@@ -19,7 +19,7 @@ pub(super) async fn check(raw: &mut Raw, wanted: SessionAttrs) -> Result<(), Str
     };
     match (wanted, is) {
         (SessionAttrs::Primary, true) => Err("it is a standby".to_owned()),
-        (SessionAttrs::Standby, false) => Err("it is no standby".to_owned()),
+        (SessionAttrs::Standby, false) => Err("it is not a standby".to_owned()),
         (SessionAttrs::ReadWrite, true) => Err("its sessions are read-only".to_owned()),
         (SessionAttrs::ReadOnly, false) => Err("its sessions are not read-only".to_owned()),
         _ => Ok(()),
@@ -52,7 +52,9 @@ async fn ask(raw: &mut Raw, question: &str) -> Result<String, String> {
     let answer = match select(asking, &mut *connection).await {
         Either::Left((answer, _)) => answer,
         Either::Right((ended, _)) => {
-            return Err(ended.err().map_or_else(|| "it hung up".to_owned(), |error| message(&error)));
+            return Err(ended
+                .err()
+                .map_or_else(|| "it closed the connection".to_owned(), |error| message(&error)));
         }
     };
     let rows = answer.map_err(|error| message(&error))?;
@@ -60,5 +62,5 @@ async fn ask(raw: &mut Raw, question: &str) -> Result<String, String> {
         SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
         _ => None,
     });
-    value.ok_or_else(|| "it does not say what it is".to_owned())
+    value.ok_or_else(|| "it did not report its state".to_owned())
 }

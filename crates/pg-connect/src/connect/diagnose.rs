@@ -40,7 +40,7 @@ pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgr
             ConnectError::TlsNotOffered { place, mode: attempt.info.tls.mode.word() }
         }
         _ if error.is_closed() => {
-            ConnectError::Closed { place, reason: "it hung up while we logged in".to_owned() }
+            ConnectError::Closed { place, reason: "it closed the connection during login".to_owned() }
         }
         "" => ConnectError::Other(format!("{place}: {error}")),
         cause => ConnectError::Authentication {
@@ -127,7 +127,7 @@ pub(super) fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectEr
 /// The system's error message in one line; an end without a word is said in ours.
 pub(super) fn io(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::UnexpectedEof => "it hung up".to_owned(),
+        ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
         _ => line(&error.to_string()),
     }
 }

@@ -79,7 +79,7 @@ fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
             return Err(if after_password {
                 // It may be the rest of a password with a space in it.
                 ConnInfoError::Syntax(
-                    "what follows the password is no setting (a value with spaces in it is written in single quotes)"
+                    "the text after the password is not a setting (a value with spaces in it is written in single quotes)"
                         .to_owned(),
                 )
             } else {

@@ -88,7 +88,7 @@ impl Scanner {
                 Some(c) => value.push(c),
                 None => {
                     return Err(ConnInfoError::Syntax(format!(
-                        "the quote at character {} is never closed",
+                        "the quote at character {} is not closed",
                         start + 1
                     )));
                 }

@@ -199,7 +199,7 @@ impl ConnInfo {
         }
     }
 
-    /// `host:port` or the path of a socket; several with commas between them. Text in it is as it was given.
+    /// `host:port` or the path of a socket; several separated by commas. Text in it is as it was given.
     #[must_use]
     pub fn places(&self) -> String {
         let places: Vec<_> = self.endpoints.iter().map(Endpoint::place).collect();

@@ -9,7 +9,7 @@ pub(super) enum Rule {
     Used,
     /// It makes no difference here.
     Harmless,
-    /// It asks for something that is not there yet. Only these values, which ask for nothing, are accepted.
+    /// It requests something that is not there yet. Only these values, which ask for nothing, are accepted.
     Refused(&'static [&'static str]),
 }
 

@@ -35,7 +35,7 @@ impl PasswordFile {
             return refused("it is not a plain file");
         }
         if metadata.permissions().mode() & 0o077 != 0 {
-            return refused("others may read it (chmod 600 makes it yours alone)");
+            return refused("other users can read it: chmod 600");
         }
         match std::fs::read(path) {
             Ok(bytes) => Self::parse(&String::from_utf8_lossy(&bytes)),

@@ -63,7 +63,7 @@ impl RequireAuth {
             negated = Some(not);
             let method = METHODS.iter().find(|(name, _)| *name == word).map(|(_, method)| *method);
             let method = method
-                .ok_or("password, md5, gss, sspi, scram-sha-256, oauth or none, with commas between them")?;
+                .ok_or("password, md5, gss, sspi, scram-sha-256, oauth or none, separated by commas")?;
             if named.contains(&method) {
                 return Err("each method once");
             }
@@ -77,7 +77,7 @@ impl RequireAuth {
 
     /// Where nobody named a host.
     pub(super) fn unnamed() -> Self {
-        let text = "scram-sha-256,none, which counts where nobody names a host (-h does),".to_owned();
+        let text = "scram-sha-256,none, which applies if no host is given (-h gives one),".to_owned();
         Self { text: Some(text), allowed: vec![AuthMethod::None, AuthMethod::Scram] }
     }
 

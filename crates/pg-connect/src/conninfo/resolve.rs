@@ -23,7 +23,9 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
     gss_encryption(&settings)?;
     let text = |key| settings.get(key).map(|given| given.value.clone());
     let user = text("user").or_else(|| sources.os_user.clone()).ok_or_else(|| {
-        ConnInfoError::Other("no user name given, and this system has none for this user: use -U".to_owned())
+        ConnInfoError::Other(
+            "no user name given, and this system has no name for this user: use -U".to_owned(),
+        )
     })?;
     let dbname = text("dbname").unwrap_or_else(|| user.clone());
     let password = settings.get("password").map(|given| {

@@ -44,7 +44,7 @@ pub(super) fn look_up(
     }
     let looked: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
     Err(ConnInfoError::Service(format!(
-        "service \"{}\" is in none of the service files: {}",
+        "service \"{}\" is not in any of the service files: {}",
         text::one_line(service),
         looked.join(", ")
     )))
@@ -91,7 +91,9 @@ fn parse(text: &str, service: &str, file: &Path) -> Result<Option<Settings>, Con
 /// may be the rest of a password.
 fn setting(line: &str) -> Result<(&'static str, &str), String> {
     if line.starts_with("ldap") {
-        return Err("services from an LDAP server are not supported: write the settings there".to_owned());
+        return Err(
+            "services from an LDAP server are not supported: write the settings into the file".to_owned()
+        );
     }
     let (key, value) = line.split_once('=').ok_or_else(|| "a setting is key=value".to_owned())?;
     if key == "service" || key == "servicefile" {
@@ -99,13 +101,15 @@ fn setting(line: &str) -> Result<(&'static str, &str), String> {
     }
     match parameter::find(key) {
         Some(parameter) => Ok((parameter.key, value)),
-        None if key.ends_with(char::is_whitespace) => Err("no space may stand before the \"=\"".to_owned()),
+        None if key.ends_with(char::is_whitespace) => {
+            Err("no space is permitted before the \"=\"".to_owned())
+        }
         // What is nearly a setting is no part of a password.
         None => Err(match super::nearest(key, parameter::PARAMETERS.iter().map(|parameter| parameter.key)) {
             Some(meant) => {
-                format!("there is no setting \"{}\": did you mean \"{meant}\"?", text::one_line(key))
+                format!("unknown setting \"{}\": did you mean \"{meant}\"?", text::one_line(key))
             }
-            None => "there is no such setting".to_owned(),
+            None => "unknown setting".to_owned(),
         }),
     }
 }

@@ -76,7 +76,7 @@ fn strings_with_mistakes_are_refused() {
             "host=db port",
             "the connection string cannot be read: no \"=\" after the word at character 9 (a value with spaces in it is written in single quotes)",
         ),
-        ("dbname='a", "the connection string cannot be read: the quote at character 8 is never closed"),
+        ("dbname='a", "the connection string cannot be read: the quote at character 8 is not closed"),
         ("hots=db", "unknown setting \"hots\" in the connection string: did you mean \"host\"?"),
         ("zebra=db", "unknown setting \"zebra\" in the connection string"),
         ("port=0", "port is \"0\" (from the connection string): expected a number from 1 to 65535"),
@@ -103,7 +103,7 @@ fn strings_with_mistakes_are_refused() {
         ),
         (
             "postgres://h:x/d",
-            "the connection string cannot be read: the port in the URI is no number from 1 to 65535 (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")",
+            "the connection string cannot be read: the port in the URI is not a number from 1 to 65535 (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")",
         ),
         (
             "postgres://[::1/d",
@@ -111,7 +111,7 @@ fn strings_with_mistakes_are_refused() {
         ),
         (
             "postgres://[::1]x/d",
-            "the connection string cannot be read: after the \"]\" of an IPv6 address in the URI comes \":\" and a port, or nothing",
+            "the connection string cannot be read: the \"]\" of an IPv6 address in the URI must be followed by \":\" and a port, or by nothing",
         ),
         (
             "postgres://h/%zz",
@@ -119,24 +119,18 @@ fn strings_with_mistakes_are_refused() {
         ),
         (
             "postgres://h/%ff",
-            "the connection string cannot be read: the URI's percent-encoded bytes are no UTF-8",
+            "the connection string cannot be read: the percent-encoded bytes of the URI are not UTF-8",
         ),
         ("postgres://h/%00", "the connection string cannot be read: %00 cannot be in a URI"),
         (
             "postgres://h/?host",
             "the connection string cannot be read: a setting after \"?\" in the URI has no \"=\"",
         ),
-        (
-            "gssencmode=require",
-            "gssencmode=require (from the connection string) is not supported, and is not ignored silently: leave it out",
-        ),
-        (
-            "requirepeer=postgres",
-            "requirepeer (from the connection string) is not supported, and is not ignored silently: leave it out",
-        ),
+        ("gssencmode=require", "gssencmode=require (from the connection string) is not supported: remove it"),
+        ("requirepeer=postgres", "requirepeer (from the connection string) is not supported: remove it"),
         (
             "ssl_max_protocol_version=TLSv1.1",
-            "ssl_max_protocol_version=TLSv1.1 (from the connection string) is not supported, and is not ignored silently: leave it out",
+            "ssl_max_protocol_version=TLSv1.1 (from the connection string) is not supported: remove it",
         ),
         (
             "ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2",
@@ -156,11 +150,11 @@ fn strings_with_mistakes_are_refused() {
         ),
         (
             "postgres://h/?a=b=c",
-            "the connection string cannot be read: a setting after \"?\" in the URI has two \"=\" (in a value write %3D for it)",
+            "the connection string cannot be read: a setting after \"?\" in the URI has two \"=\" (write %3D for it in a value)",
         ),
         (
             "postgres://[]/d",
-            "the connection string cannot be read: between \"[\" and \"]\" in the URI is no IPv6 address",
+            "the connection string cannot be read: the text between \"[\" and \"]\" in the URI is not an IPv6 address",
         ),
     ] {
         assert_eq!(target(text).unwrap_err().to_string(), error, "{text:?}");
@@ -319,7 +313,7 @@ fn password_file_of_each_host_and_its_mode() {
     mode(0o640);
     let (found, note) = passwords("host=a");
     assert_eq!(found, [None]);
-    assert!(note.unwrap().ends_with("was not used: others may read it (chmod 600 makes it yours alone)"));
+    assert!(note.unwrap().ends_with("was not used: other users can read it: chmod 600"));
     let absent = format!("host=a passfile={}/none", home.path().display());
     assert_eq!(passwords(&absent), (vec![None], None));
 }
@@ -357,21 +351,21 @@ fn a_service_stands_between_the_string_and_the_environment() {
     assert_eq!(
         absent,
         format!(
-            "service \"nowhere\" is in none of the service files: {}, {system}/pg_service.conf",
+            "service \"nowhere\" is not in any of the service files: {}, {system}/pg_service.conf",
             own.display()
         )
     );
     let spaced = error("service=first", &[]);
-    assert_eq!(spaced, format!("{}, line 4: no space may stand before the \"=\"", own.display()));
+    assert_eq!(spaced, format!("{}, line 4: no space is permitted before the \"=\"", own.display()));
     let other = home.path().join("other");
     for (text, problem) in [
         ("[s]\nhost", "line 2: a setting is key=value"),
         ("[s]\nservice=t", "line 2: a service cannot name another one"),
-        ("[s]\nzebra=1", "line 2: there is no such setting"),
-        ("[s]\nprot=1", "line 2: there is no setting \"prot\": did you mean \"port\"?"),
+        ("[s]\nzebra=1", "line 2: unknown setting"),
+        ("[s]\nprot=1", "line 2: unknown setting \"prot\": did you mean \"port\"?"),
         (
             "[s]\nldap://dir/x",
-            "line 2: services from an LDAP server are not supported: write the settings there",
+            "line 2: services from an LDAP server are not supported: write the settings into the file",
         ),
     ] {
         std::fs::write(&other, text).unwrap();

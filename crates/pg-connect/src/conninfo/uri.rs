@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> 
             pair.split_once('=').ok_or_else(|| syntax("a setting after \"?\" in the URI has no \"=\""))?;
         if value.contains('=') {
             return Err(syntax(
-                "a setting after \"?\" in the URI has two \"=\" (in a value write %3D for it)",
+                "a setting after \"?\" in the URI has two \"=\" (write %3D for it in a value)",
             ));
         }
         let (key, value) = (decode(key)?, decode(value)?);
@@ -61,7 +61,7 @@ fn host_list(text: &str, settings: &mut Vec<(String, String)>) -> Result<(), Con
         let port = decode(port)?;
         if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
             return Err(syntax(
-                "the port in the URI is no number from 1 to 65535 (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")",
+                "the port in the URI is not a number from 1 to 65535 (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")",
             ));
         }
         hosts.push(decode(host)?);
@@ -84,14 +84,14 @@ fn split_port(place: &str) -> Result<(&str, &str), ConnInfoError> {
     let (address, after) =
         inside.split_once(']').ok_or_else(|| syntax("an IPv6 address in the URI lacks its \"]\""))?;
     if address.is_empty() {
-        return Err(syntax("between \"[\" and \"]\" in the URI is no IPv6 address"));
+        return Err(syntax("the text between \"[\" and \"]\" in the URI is not an IPv6 address"));
     }
     match after.strip_prefix(':') {
         Some(port) => Ok((address, port)),
         None if after.is_empty() => Ok((address, "")),
-        None => {
-            Err(syntax("after the \"]\" of an IPv6 address in the URI comes \":\" and a port, or nothing"))
-        }
+        None => Err(syntax(
+            "the \"]\" of an IPv6 address in the URI must be followed by \":\" and a port, or by nothing",
+        )),
     }
 }
 
@@ -121,5 +121,5 @@ fn decode(text: &str) -> Result<String, ConnInfoError> {
         }
         bytes.push(value);
     }
-    String::from_utf8(bytes).map_err(|_| syntax("the URI's percent-encoded bytes are no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| syntax("the percent-encoded bytes of the URI are not UTF-8"))
 }

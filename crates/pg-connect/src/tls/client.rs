@@ -83,18 +83,18 @@ fn private_key(file: &Path, password: Option<&Secret>) -> Result<PrivateKeyDer<'
     let bytes = read(file)?;
     let bad = |reason: &str| TlsError::BadKey { file: file.to_owned(), reason: reason.to_owned() };
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return PrivateKeyDer::try_from(bytes).map_err(|_| bad("it is no key in PEM or DER"));
+        return PrivateKeyDer::try_from(bytes).map_err(|_| bad("it is not a key in PEM or DER"));
     };
     if text.contains("Proc-Type: 4,ENCRYPTED") {
         return Err(bad(
-            "it is encrypted in the way of old versions of OpenSSL: `openssl pkcs8 -topk8` makes it one of today",
+            "it has the encryption of old versions of OpenSSL: convert it with `openssl pkcs8 -topk8`",
         ));
     }
     if text.contains("BEGIN ENCRYPTED PRIVATE KEY") {
         let password = password.ok_or_else(|| TlsError::EncryptedKey { file: file.to_owned() })?;
         return decrypt(text, file, password);
     }
-    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| bad("it is no key in PEM or DER"))
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| bad("it is not a key in PEM or DER"))
 }
 
 #[cfg(feature = "encrypted-keys")]
@@ -109,7 +109,7 @@ fn decrypt(text: &str, file: &Path, password: &Secret) -> Result<PrivateKeyDer<'
     let document =
         PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| bad(error.to_string()))?;
     let encrypted = EncryptedPrivateKeyInfoRef::try_from(document.secret_pkcs8_der()).map_err(|error| {
-        bad(format!("its encryption is not known ({error}): `openssl pkcs8 -topk8` makes it one that is"))
+        bad(format!("its encryption is not known ({error}): convert it with `openssl pkcs8 -topk8`"))
     })?;
     let key = encrypted
         .decrypt(password.expose().as_bytes())
@@ -128,7 +128,7 @@ fn is_open(file: &Path) -> Result<bool, TlsError> {
     let metadata = std::fs::metadata(file)
         .map_err(|error| TlsError::Unreadable { file: file.to_owned(), reason: error.to_string() })?;
     if !metadata.is_file() {
-        let reason = "it is no plain file".to_owned();
+        let reason = "it is not a plain file".to_owned();
         return Err(TlsError::BadKey { file: file.to_owned(), reason });
     }
     let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };

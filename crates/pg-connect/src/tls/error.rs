@@ -9,7 +9,7 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage};
 pub(crate) enum TlsError {
     /// A mode that verifies, without a file of authorities.
     #[error(
-        "sslmode={mode} verifies the server's certificate, and there is no file of authorities {}: name it in sslrootcert, or the system's by sslrootcert=system", .file.as_ref().map(|file| file.display().to_string()).unwrap_or_default()
+        "sslmode={mode} verifies the server's certificate, but the file of authorities {} does not exist: name it in sslrootcert, or use sslrootcert=system", .file.as_ref().map(|file| file.display().to_string()).unwrap_or_default()
     )]
     NoRoots { mode: &'static str, file: Option<PathBuf> },
     /// A file that cannot be read.
@@ -23,10 +23,10 @@ pub(crate) enum TlsError {
     #[error("sslrootcert=system: the system's certificates of authorities were not found")]
     NoSystemRoots,
     /// A certificate without its key.
-    #[error("there is the certificate {}, and not its key {} (sslkey names it)", .certificate.display(), .key.display())]
+    #[error("the certificate {} exists, but not its key {} (sslkey names it)", .certificate.display(), .key.display())]
     NoKey { certificate: PathBuf, key: PathBuf },
     /// A key that others may read.
-    #[error("the key {} may be read by others: chmod 600 makes it yours alone", .file.display())]
+    #[error("the key {} can be read by other users: chmod 600", .file.display())]
     OpenKey { file: PathBuf },
     /// A key that cannot be used.
     #[error("the key {} cannot be used: {reason}", .file.display())]
@@ -42,21 +42,21 @@ pub(crate) enum TlsError {
     #[error("the server's certificate was signed by \"{issuer}\", which is not among {roots}")]
     UnknownIssuer { issuer: String, roots: String },
     /// The certificate is signed with its own key, and is not among the roots.
-    #[error("the server's certificate \"{subject}\" signed itself, and is not among {roots}")]
+    #[error("the server's certificate \"{subject}\" is self-signed, and not among {roots}")]
     SelfSigned { subject: String, roots: String },
     /// The authority's own certificate is out of date.
     #[error("the certificate of the authority \"{subject}\" in {roots} is valid from {from} to {until} only")]
     RootExpired { subject: String, roots: String, from: String, until: String },
     /// Lists of revoked certificates that cannot be used.
     #[error(
-        "the list of revoked certificates (sslcrl, sslcrldir) cannot be used: it has to be of version 2, with a number and its authority's key identifier"
+        "the list of revoked certificates (sslcrl, sslcrldir) cannot be used: it must have version 2, a number and its authority's key identifier"
     )]
     Lists,
     /// The certificate is out of date.
     #[error("the server's certificate expired at {until}")]
     Expired { until: String },
     /// The certificate is for later.
-    #[error("the server's certificate is not valid before {from} (is the clock of this machine right?)")]
+    #[error("the server's certificate is not valid before {from} (is the clock of this machine correct?)")]
     NotYetValid { from: String },
     /// The name is another.
     #[error("the server's certificate is for {names}, and not for host \"{host}\"")]
@@ -95,7 +95,7 @@ impl TlsError {
             rustls::Error::InvalidCertificate(other) => Self::Certificate { reason: other.to_string() },
             rustls::Error::AlertReceived(alert) => Self::Other(said(*alert)),
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
-                Self::Other("what the server says is no TLS".to_owned())
+                Self::Other("the server's answer is not TLS".to_owned())
             }
             other => Self::Other(other.to_string()),
         }
@@ -106,26 +106,22 @@ impl TlsError {
 fn said(alert: AlertDescription) -> String {
     match alert {
         AlertDescription::UnknownCA | AlertDescription::BadCertificate | AlertDescription::DecryptError => {
-            "the server does not accept our certificate (sslcert): its authorities have not signed it"
+            "the server does not accept the client certificate (sslcert): its authorities have not signed it"
                 .to_owned()
         }
         AlertDescription::CertificateExpired => {
-            "the server says that our certificate (sslcert) has expired".to_owned()
+            "the server reports that the client certificate (sslcert) has expired".to_owned()
         }
         AlertDescription::CertificateRevoked => {
-            "the server says that our certificate (sslcert) was revoked".to_owned()
+            "the server reports that the client certificate (sslcert) was revoked".to_owned()
         }
         AlertDescription::CertificateRequired => {
-            "the server wants a certificate of ours: sslcert and sslkey name it".to_owned()
+            "the server requires a client certificate: give sslcert and sslkey".to_owned()
         }
-        AlertDescription::ProtocolVersion => {
-            "the server speaks no version of TLS that we do (TLS 1.2 and 1.3)".to_owned()
-        }
-        AlertDescription::HandshakeFailure => "the server finds no cipher in common with ours".to_owned(),
-        AlertDescription::UnrecognisedName => {
-            "the server does not know the host name that we asked for".to_owned()
-        }
-        other => format!("the server breaks it off: {other:?}"),
+        AlertDescription::ProtocolVersion => "the server supports neither TLS 1.2 nor 1.3".to_owned(),
+        AlertDescription::HandshakeFailure => "the server has no cipher in common with locktop".to_owned(),
+        AlertDescription::UnrecognisedName => "the server does not know the requested host name".to_owned(),
+        other => format!("the server ended the handshake: {other:?}"),
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
     let unreadable = |reason: String| TlsError::Unreadable { file: file.to_owned(), reason };
     let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
     if !metadata.is_file() {
-        return Err(unreadable("it is no plain file".to_owned()));
+        return Err(unreadable("it is not a plain file".to_owned()));
     }
     std::fs::read(file).map_err(|error| unreadable(error.to_string()))
 }

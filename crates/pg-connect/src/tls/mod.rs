@@ -106,11 +106,11 @@ impl Connector {
         if self.cert_mode != CertMode::Require {
             Ok(())
         } else if !self.is_encrypted() {
-            Err("without TLS it could not ask for our certificate")
+            Err("without TLS it could not request a client certificate")
         } else if !is(&self.shown.asked) {
-            Err("it did not ask for our certificate")
+            Err("it did not request a client certificate")
         } else if !is(&self.shown.sent) {
-            Err("there is no certificate of ours that it takes")
+            Err("no client certificate is acceptable to it")
         } else {
             Ok(())
         }

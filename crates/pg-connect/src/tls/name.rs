@@ -72,7 +72,7 @@ fn listed(names: &[String]) -> String {
     let shown: Vec<_> =
         names.iter().take(NAMES).map(|name| format!("\"{}\"", text::one_line(name))).collect();
     match names.len() {
-        0 => "no host at all".to_owned(),
+        0 => "no host".to_owned(),
         all if all > NAMES => format!("{} and {} more", shown.join(", "), all - NAMES),
         _ => shown.join(", "),
     }

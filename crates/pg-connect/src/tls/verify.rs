@@ -84,7 +84,7 @@ impl Verifier {
         match (name::check(&parsed, host).map_err(other)?, &self.authorities) {
             (By::CommonName, Some(authorities)) => {
                 self.verify(authorities, shown, Names::Unconstrained, now).map_err(|_| TlsError::Certificate {
-                    reason: "its authority may sign for certain names only, and it has its name where that cannot be told (Common Name)".to_owned(),
+                    reason: "its authority can sign only certain names, which cannot be verified for a Common Name".to_owned(),
                 })
             }
             _ => Ok(()),
@@ -102,7 +102,7 @@ fn explain(authorities: &Authorities, leaf: &Certificate, error: &webpki::Error)
         Error::CertNotValidYet { .. } => return TlsError::NotYetValid { from },
         Error::CertRevoked => "it was revoked (sslcrl)".to_owned(),
         Error::UnknownRevocationStatus => {
-            "no list of sslcrl is of its authority, so that it may be revoked".to_owned()
+            "sslcrl has no list of its authority, so it could be revoked".to_owned()
         }
         Error::CrlExpired { .. } => {
             "the list of revoked certificates (sslcrl, sslcrldir) is out of date".to_owned()
@@ -110,10 +110,10 @@ fn explain(authorities: &Authorities, leaf: &Certificate, error: &webpki::Error)
         Error::InvalidSignatureForPublicKey => {
             format!("its signature is not that of \"{}\" in {}", issuer(leaf), authorities.described)
         }
-        Error::RequiredEkuNotFoundContext(_) => "it was made for another purpose than servers".to_owned(),
-        Error::NameConstraintViolation => "its authority may not sign for its names".to_owned(),
+        Error::RequiredEkuNotFoundContext(_) => "it was issued for a purpose other than servers".to_owned(),
+        Error::NameConstraintViolation => "its authority is not permitted to sign its names".to_owned(),
         Error::PathLenConstraintViolated => {
-            "more authorities are in between than the first one allows".to_owned()
+            "its chain has more authorities than the first one permits".to_owned()
         }
         other => text::one_line(&other.to_string()).into_owned(),
     };

@@ -92,7 +92,7 @@ fn ended(context: &Context<'_>, episode: &Episode) -> String {
         Ending::GoesOn if is_there => String::new(),
         Ending::GoesOn => "nobody waits just now".to_owned(),
         Ending::Itself if episode.note.is_empty() => {
-            "by itself: its transaction ended, or nobody waited any more".to_owned()
+            "by itself: its transaction ended, or the waits ended".to_owned()
         }
         Ending::Itself => format!("{}: nothing is on record here", episode.note),
         Ending::Deadlock => "the server broke a deadlock".to_owned(),

@@ -82,7 +82,7 @@ fn why(context: &Context<'_>, row: &JobRow) -> String {
     let words = match (row.judged.state, row.judged.proof) {
         (State::Orphan, Proof::Lock) => {
             return format!(
-                ": nobody has held its lock for {since}; its session is gone, its process may not be"
+                ": nobody has held its lock for {since}; its session ended, its process may not be"
             );
         }
         (State::Orphan, _) => ": the session that it names is gone",

@@ -49,7 +49,7 @@ fn state(row: &LeaseRow) -> Line {
     let ago = |left: Option<f64>| left.map(|left| text::duration(-left)).unwrap_or_default();
     let why = match (row.state, row.left) {
         (LeaseState::Expired, left) => {
-            format!(": it ended {} ago and was not given back; whoever asks next gets it", ago(left))
+            format!(": it ended {} ago and was not released; whoever asks next gets it", ago(left))
         }
         (LeaseState::Held, Some(left)) => format!(": {} left", text::duration(left)),
         (LeaseState::Held, None) => ": it has no end, and nobody else ever gets it".to_owned(),

@@ -24,7 +24,7 @@ pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8
     let mut demo = locktop_lab::run(options).await?;
     let played = match &mut demo.contests {
         Some(contests) => Box::pin(run_to_end(contests, arguments, interrupted)).await,
-        None => Err(Failure::Other("there are no tasks to play".to_owned())),
+        None => Err(Failure::Other("no scenario with tasks was given".to_owned())),
     };
     let stopped = demo.stop().await;
     let (outcome, missed) = played?;

@@ -27,7 +27,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         if options.tasks.is_none() {
             let names: Vec<&str> = Contest::ALL.iter().map(|contest| contest.as_str()).collect();
             return Err(Failure::Usage(format!(
-                "--headless counts what comes of it: play tasks, crash, stall, {}",
+                "--headless counts results: --scenario must be tasks, crash, stall, {}",
                 names.join(", ")
             )));
         }
@@ -77,11 +77,14 @@ fn hint(options: &DemoOptions) -> String {
     let tasks = options.tasks.as_ref();
     let plays = |contest| tasks.is_some_and(|tasks| tasks.contests.contains(&contest));
     let tries = [
-        (options.scenarios.contains(&Scenario::Chain), "psql-anna forgot to commit: press K, y"),
-        (options.scenarios.contains(&Scenario::Convoy), "all wait for a migration, that for a report: C, y"),
-        (tasks.is_some_and(|tasks| tasks.stall), "work hangs: 4, R on a slow task, y"),
+        (options.scenarios.contains(&Scenario::Chain), "psql-anna did not commit: press K, y"),
+        (
+            options.scenarios.contains(&Scenario::Convoy),
+            "all wait for a migration, which waits for a report: C, y",
+        ),
+        (tasks.is_some_and(|tasks| tasks.stall), "a task hangs: 4, R on a slow task, y"),
         (tasks.is_some_and(|tasks| tasks.workers > 0), "Orphans: 4, R, y"),
-        (plays(Contest::Leases), "Leases: 5, U, and the number it asks for"),
+        (plays(Contest::Leases), "Leases: 5, U, then the number it asks for"),
         (plays(Contest::Queue), "Lost items: 6, R, y"),
     ];
     let mut said = String::new();
@@ -91,11 +94,11 @@ fn hint(options: &DemoOptions) -> String {
             said = longer;
         }
     }
-    line(if said.is_empty() { "look around with 1 to 9" } else { &said })
+    line(if said.is_empty() { "screens: 1 to 9" } else { &said })
 }
 
 fn line(said: &str) -> String {
-    format!("demo: {said}. ? helps, q quits")
+    format!("demo: {said}. ? help, q quit")
 }
 
 /// `locktop demo-worker`: a worker of a demo, which is told on standard input what to do.
@@ -135,7 +138,7 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
     let contests = contests(named, !arguments.headless && arguments.recipe.is_none());
     let played = named.is_empty() || tasks.into_iter().any(asked);
     if !contests.is_empty() && arguments.recipe.is_some() {
-        return Err(Failure::Usage("--recipe is for tasks, crash and stall alone".to_owned()));
+        return Err(Failure::Usage("--recipe is for the scenarios tasks, crash and stall".to_owned()));
     }
     if played || !contests.is_empty() {
         options.tasks = Some(TasksOptions {

@@ -22,7 +22,7 @@ pub(super) async fn run(
         }
         if asked.enable {
             lines.push(
-                "Nobody may work on the old tables any more: what is enabled in both places runs twice."
+                "Stop all workers of the old tables first: a task that is enabled in both schemas runs twice."
                     .to_owned(),
             );
         }
@@ -44,7 +44,7 @@ fn lines(adopted: &Adopted) -> Vec<String> {
 fn of_table(taken: &Taken) -> Vec<String> {
     let mut parts = vec![format!("{} taken", count(taken.rows.unsigned_abs()))];
     if taken.enabled > 0 {
-        parts.push(format!("{} enabled that were here", count(taken.enabled.unsigned_abs())));
+        parts.push(format!("{} enabled that already existed", count(taken.enabled.unsigned_abs())));
     }
     let mut lines = vec![format!("{}: {}", taken.table, parts.join(", "))];
     lines.extend(taken.notes.iter().map(|note| format!("  {}", one_line(note))));
@@ -64,15 +64,15 @@ fn said(mut lines: Vec<String>, place: &Schema, asked: &Adopt, adopted: &Adopted
     let skipped: i64 = adopted.tables.iter().map(|taken| taken.skipped).sum();
     lines.push(if adopted.disabled > 0 || adopted.open > 0 {
         format!(
-            "The tables of {from} are untouched, and go on as before. To move over: stop who works on them, then the same again with \
-             --enable, which enables in {to} what is enabled there and takes what is pending."
+            "The tables of {from} are unchanged and stay in use. To move: stop their workers, then run this again \
+             with --enable, which enables in {to} the tasks that are enabled there, and copies the pending items."
         )
     } else if skipped > 0 {
         let (rows, are) = if skipped == 1 { ("row", "is") } else { ("rows", "are") };
         let skipped = count(skipped.unsigned_abs());
-        format!("The tables of {from} are untouched. Do not drop them yet: {skipped} {rows} {are} only there, as said above.")
+        format!("The tables of {from} are unchanged. Do not drop them yet: {skipped} {rows} {are} only there (see above).")
     } else {
-        format!("The tables of {from} are untouched: stop who works on them, then drop them.")
+        format!("The tables of {from} are unchanged: stop their workers, then drop them.")
     });
     lines.join("\n")
 }
@@ -102,8 +102,8 @@ mod tests {
         let text = said(lines(&adopted), &Schema::default(), &asked, &adopted);
         assert_eq!(
             text,
-            "scheduled_tasks: 0 taken, 2 enabled that were here\n\
-             The tables of \"public\" are untouched: stop who works on them, then drop them."
+            "scheduled_tasks: 0 taken, 2 enabled that already existed\n\
+             The tables of \"public\" are unchanged: stop their workers, then drop them."
         );
         let left =
             Adopted { tables: vec![Taken { skipped: 3, ..taken(0, 0, &["3 skipped"]) }], ..adopted.clone() };

@@ -91,7 +91,7 @@ async fn install(client: &mut tokio_postgres::Client, schema: Schema) -> Result<
         let owner = one_line(&owner).into_owned();
         let _ = write!(
             said,
-            "\nIt belongs to {owner}. Whoever looks or acts as another role names that one, since what it owns runs with their rights: \
+            "\nIt belongs to {owner}. To monitor or act as another role, that role must trust the owner, whose functions run with its rights: \
              trusted_owners = [\"{owner}\"] in the config, or --trust-owner {owner}."
         );
     }
@@ -108,13 +108,13 @@ async fn ordinary_role(client: &tokio_postgres::Client) -> Result<Option<String>
 fn describe(state: &State, schema: &SchemaName) -> String {
     let name = shown(schema);
     match state {
-        State::Absent => format!("There is no schema {name}: \"locktop schema install\" makes it."),
+        State::Absent => format!("There is no schema {name}: run \"locktop schema install\"."),
         State::Foreign => format!("The schema {name} is foreign: locktop did not make it."),
         State::Installed { version, objects } => {
             let made = objects.iter().filter(|object| object.found == Found::Made).count();
             let age = match version.cmp(&LATEST) {
                 std::cmp::Ordering::Less => {
-                    format!("older than {LATEST}: \"locktop schema install\" upgrades it")
+                    format!("older than {LATEST}: run \"locktop schema install\" to upgrade it")
                 }
                 std::cmp::Ordering::Equal => "the latest".to_owned(),
                 std::cmp::Ordering::Greater => format!("newer than {LATEST}, which this locktop knows"),
@@ -130,9 +130,9 @@ fn oddities(objects: &[Object]) -> String {
     for object in objects {
         let what = match object.found {
             Found::Made => continue,
-            Found::Changed => "was changed since it was installed",
+            Found::Changed => "changed since the installation",
             Found::Missing => "is missing",
-            Found::Foreign => "was not made by locktop, and is left alone",
+            Found::Foreign => "not created by locktop, ignored",
         };
         text += "\n  ";
         text += &one_line(&object.to_string());

@@ -16,8 +16,8 @@ pub(super) async fn run(
     let mut found = schema::purgeable(client, &place, arguments.keep).await?;
     found.retain(|old| arguments.only.is_empty() || arguments.only.iter().any(|only| only.log() == old.log));
     if found.is_empty() {
-        let text = "nothing says how long rows are kept: --keep 30d, or for good \
-                    ALTER DATABASE … SET locktop.keep_executions = '30 days' (and keep_queue, keep_audit)";
+        let text = "no retention is set: give --keep 30d, or ALTER \
+                    DATABASE … SET locktop.keep_executions = '30 days' (also keep_queue, keep_audit)";
         return Err(Failure::Usage(text.to_owned()));
     }
     let lines: Vec<String> = found.iter().map(line).collect();

@@ -47,7 +47,7 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
             // What runs is left as it is: the end of the process ends its sessions, and so gives back its locks.
             end = &mut ends => {
                 let end = end.unwrap_or("a signal handler ended");
-                return log.fatal(&format!("ended at once by {end}"));
+                return log.fatal(&format!("killed by a second {end}"));
             }
         };
         match outcome {
@@ -89,7 +89,7 @@ fn types(asked: &[String], known: &Types) -> Result<Types, Failure> {
             let needs = match name.as_str() {
                 "command" => "it needs --allow-commands".to_owned(),
                 "http" => HTTP_REMOVED.to_owned(),
-                _ => format!("this worker knows {}", names.join(", ")),
+                _ => format!("this worker runs {}", names.join(", ")),
             };
             Err(Failure::Usage(format!("--types: no work of type \"{name}\" here: {needs}")))
         }
@@ -220,9 +220,7 @@ mod tests {
         assert_eq!(asked(&[]), Ok(known.clone()));
         assert_eq!(asked(&["sql"]), Ok(Types::only(["sql"])));
         assert!(
-            asked(&["sql", "mail"])
-                .unwrap_err()
-                .ends_with("type \"mail\" here: this worker knows sleep, sql")
+            asked(&["sql", "mail"]).unwrap_err().ends_with("type \"mail\" here: this worker runs sleep, sql")
         );
         assert!(asked(&["command"]).unwrap_err().ends_with("it needs --allow-commands"));
         assert!(asked(&["http"]).unwrap_err().ends_with(HTTP_REMOVED));

@@ -14,9 +14,9 @@ fn a_wait_ends_in_four_ways() {
     assert_eq!(
         told(&events),
         [
-            "root over: 10 app@web stopped blocking others: up to 4, its session is gone",
+            "root over: 10 app@web stopped blocking others: up to 4, its session ended",
             "wait over: 11 app@web got AccessShare on accounts",
-            "wait over: 12 app@web stopped waiting for AccessShare on accounts (got it, or gave up)",
+            "wait over: 12 app@web stopped waiting for AccessShare on accounts (acquired it or failed)",
             "wait over: 13 app@web disconnected, last seen waiting for AccessShare on accounts",
             "wait over: 14 app@web stopped waiting for AccessShare on accounts: its statement failed",
         ]
@@ -69,7 +69,7 @@ fn a_wait_that_begins_anew_between_two_looks_is_another_one() {
         told(&events),
         [
             "wait: 11 app@web began to wait for AccessShare on accounts behind 10",
-            "wait over: 11 app@web stopped waiting for AccessShare on accounts (got it, or gave up)",
+            "wait over: 11 app@web stopped waiting for AccessShare on accounts (acquired it or failed)",
         ]
     );
     assert_eq!(events[0].at, at(1.5));

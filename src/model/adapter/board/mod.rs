@@ -90,21 +90,21 @@ impl Board {
         let runs = self.rows.iter().filter(|row| row.part == Part::Running);
         let jobs = runs.filter_map(|row| {
             let name = row.job.name.as_deref().unwrap_or("job");
-            let origin = format!("the lock of a job that runs, by the tables of {}", row.source);
+            let origin = format!("the lock of a running job, according to the tables of {}", row.source);
             Some((row.job.key?, format!("{} {name} {}", row.source, row.job.id).into(), origin.into()))
         });
         let workers = snapshot.adapters.iter().flat_map(|rows| {
             let source = rows.installation.label();
             rows.workers.section.last_rows().iter().filter_map(move |worker| {
                 let name = worker.name.as_deref().unwrap_or(&worker.id);
-                let origin = format!("the lock of a process, by the tables of {source}");
+                let origin = format!("the lock of a process, according to the tables of {source}");
                 Some((worker.key?, format!("{source} process {name}").into(), origin.into()))
             })
         });
         let leases = snapshot.adapters.iter().flat_map(|rows| {
             let source = rows.installation.label();
             rows.leases.section.last_rows().iter().filter_map(move |lease| {
-                let origin = format!("a lock of its own, by the tables of {source}");
+                let origin = format!("a lock of the system itself, according to the tables of {source}");
                 Some((lease.key?, format!("{source} {}", lease.id).into(), origin.into()))
             })
         });

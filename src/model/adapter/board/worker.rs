@@ -33,7 +33,7 @@ pub struct WorkerRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum WorkerState {
-    /// Its lock or its session is gone, and its row is still there.
+    /// Its lock or its session ended, and its row is still there.
     Gone,
     /// Its last sign of life is older than its system allows.
     Silent,

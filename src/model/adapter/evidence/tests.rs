@@ -121,7 +121,7 @@ fn what_runs_is_known_by_its_lock_or_session_first() {
             ("running", "session"),
         ),
         (
-            "its session is gone",
+            "its session ended",
             job("running"),
             JobFacts { session: Some(false), ..seen() },
             ("orphan", "session"),
@@ -189,7 +189,7 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
             JobFacts { has_workers: false, ..seen() },
             ("unknown", "none"),
         ),
-        ("nobody has it", of(""), JobFacts { has_workers: false, ..seen() }, ("lost", "absent")),
+        ("it is not held", of(""), JobFacts { has_workers: false, ..seen() }, ("lost", "absent")),
         (
             "it beats itself",
             Job { beat_at: Some(ago(5)), ..job("running") },

@@ -60,7 +60,7 @@ pub(super) fn names_are_plain(text: &str, acts: bool) -> Result<(), String> {
             return Err(format!("it has the word {}: a query only reads", token.to_uppercase()));
         }
         if token == "operator" && word(index + 1) == "(" {
-            return Err("it names an operator by its schema: only the server's own are used".into());
+            return Err("it names an operator by its schema: only built-in operators are permitted".into());
         }
         // `schema.function(`, `::schema.type`, `AS schema.type`, `FROM schema.table`: a column is `alias.column`.
         if token == "." && index > 0 && word(index - 1) != "pg_catalog" {
@@ -74,7 +74,7 @@ pub(super) fn names_are_plain(text: &str, acts: bool) -> Result<(), String> {
             if names_other {
                 let name = format!("{}.{}", word(index - 1), word(index + 1)).replace("?name", "\"…\"");
                 return Err(format!(
-                    "it names {name}: only the adapter's tables, as {{TABLE}}, and what is pg_catalog's is used"
+                    "it names {name}: only the adapter's tables, as {{TABLE}}, and objects of pg_catalog are permitted"
                 ));
             }
         }
@@ -102,7 +102,7 @@ fn only_aliases(tokens: &[String]) -> Result<(), String> {
         let is_number = before.starts_with(|letter: char| letter.is_ascii_digit());
         if !is_number && before != "pg_catalog" && !is_alias(before) {
             return Err(format!(
-                "it names {before}.{name}: only columns of the adapter's tables, by an alias behind {{TABLE}}, are used"
+                "it names {before}.{name}: only columns of the adapter's tables, by an alias after {{TABLE}}, are permitted"
             ));
         }
     }

@@ -14,7 +14,7 @@ fn an_episode_says_how_it_ended() {
         looks.waits(f64::from(second), &[]);
     }
     let ends: Vec<_> = looks.blame.table.episodes.iter().map(|one| (one.pid, one.ending)).collect();
-    let gone = |episode: &Episode| &*episode.note == "its session is gone";
+    let gone = |episode: &Episode| &*episode.note == "its session ended";
     assert!(looks.blame.table.episodes.iter().any(|one| gone(one)));
     assert!(ends.contains(&(141, Ending::Action)) && ends.contains(&(142, Ending::Itself)), "{ends:?}");
     let noted = looks.blame.table.episodes.iter().find(|one| one.pid == 141).unwrap();
@@ -60,7 +60,7 @@ fn of_a_transaction_is_said_how_it_ended_as_far_as_it_is_seen() {
     let (_, goes_on) = left(|builder| {
         builder.session(50, "app@billing", State::IdleInTransaction, 8.0, "UPDATE t SET a = 1");
     });
-    assert_eq!(goes_on, "nobody waited any more, and its transaction went on");
+    assert_eq!(goes_on, "the waits ended; its transaction continued");
 }
 
 /// Sessions wait for each other for three looks; then somebody ends one of them, or the server does.

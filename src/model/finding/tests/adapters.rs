@@ -22,7 +22,7 @@ fn a_lease_that_never_ends_by_itself_is_told_once_it_is_old() {
     let [told] = told[..] else { panic!("{told:?}") };
     assert_eq!(
         &*told.summary,
-        "Liquibase: lease changelog 1 is held by pod-7 (10.0.0.7) for 3h02m, and never ends by itself"
+        "Liquibase: lease changelog 1 is held by pod-7 (10.0.0.7) for 3h02m, and never expires"
     );
     assert!(told.about.contains("liquibase release-locks"), "{}", told.about);
     assert!(matches!(told.subject, Subject::JobLease(_)));

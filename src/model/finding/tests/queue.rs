@@ -19,11 +19,10 @@ fn an_item_whose_session_is_gone_is_told_and_many_are_one() {
         }
         told(b, "lost_item")
     };
-    let one = "queue item 1 (send ␛mail) lost, worker-3 gone 5m00s";
+    let one = "queue item 1 (send ␛mail) lost, worker-3 last seen 5m00s ago";
     assert_eq!(lost(1), [(Severity::Warning, one.to_owned())]);
     assert_eq!(lost(3).len(), 3);
-    let many =
-        "500 queue items lost with their workers; the first is item 1 (send ␛mail) of worker-3, gone 5m00s";
+    let many = "500 queue items lost with their worker; the first is item 1 (send ␛mail) of worker-3, last seen 5m00s ago";
     assert_eq!(lost(500), [(Severity::Warning, many.to_owned())]);
 }
 
@@ -36,7 +35,7 @@ fn a_queue_that_nobody_empties_is_told_with_its_age() {
         told(b, "queue_pending")
     };
     assert_eq!(waiting(599.0), []);
-    let expected = "work queue: 1,204 pending, oldest 10m00s; nobody works";
+    let expected = "work queue: 1,204 pending, oldest 10m00s; none in progress";
     assert_eq!(waiting(600.0), [(Severity::Warning, expected.to_owned())]);
 }
 
@@ -64,6 +63,6 @@ fn a_generator_ahead_of_the_clock_and_a_full_limit_are_told() {
     for key in 0..500 {
         b.limit(&format!("user:{key}"), 100, Some(100), 30.0);
     }
-    let many = "500 rate limits are full, user:0 among them".to_owned();
+    let many = "500 rate limits are full, including user:0".to_owned();
     assert_eq!(self::told(b, "rate_limit"), [(Severity::Info, many)]);
 }

@@ -34,7 +34,7 @@ fn a_lock_without_a_term_is_told_with_its_owner() {
     assert_eq!(told(&[Some(&[("a", "me", Some(9))])]), [""; 0]);
     assert_eq!(
         told(&[Some(&[("a\n\u{1b}[2J", "me", None)])]),
-        ["redis lock a ␛[2J of me never expires: it stays when its holder dies"]
+        ["redis lock a ␛[2J of me never expires: it remains if its holder dies"]
     );
     let many: Keys = Some(&[("a", "me", None), ("b", "me", None), ("c", "me", None), ("d", "me", None)]);
     assert_eq!(told(&[many]), ["4 redis locks never expire; the first is a"]);
@@ -43,6 +43,6 @@ fn a_lock_without_a_term_is_told_with_its_owner() {
 #[test]
 fn a_lock_that_is_nobody_s_and_servers_that_are_down_are_told() {
     let split: [Keys; 3] = [Some(&[("a", "me", Some(9))]), Some(&[("a", "you", Some(9))]), Some(&[])];
-    assert_eq!(told(&split), ["redis lock a is split: no owner has it on 2 of 3 servers"]);
+    assert_eq!(told(&split), ["redis lock a is split: no owner holds it on 2 of 3 servers"]);
     assert_eq!(told(&[Some(&[]), None, None]), ["2 of 3 Redis servers down: s: no answer␛"]);
 }

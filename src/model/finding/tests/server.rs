@@ -97,7 +97,7 @@ fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
     for (before, now, cycles, text) in [
         (3, 4, vec![cycle.clone()], "the server broke a deadlock of 4410 and 4466"),
         (3, 4, vec![], "the server broke a deadlock"),
-        (3, 1_003, vec![cycle.clone()], "the server broke 1,000 deadlocks, one of 4410 and 4466"),
+        (3, 1_003, vec![cycle.clone()], "the server broke 1,000 deadlocks, the last of 4410 and 4466"),
     ] {
         let mut stage = with(now);
         stage.previous = vec![(with(before).snapshot, of_cycles(cycles))];
@@ -190,7 +190,7 @@ fn a_deadlock_is_told_for_a_minute_and_its_cycle_known_for_as_long() {
     assert_eq!(finding.since, ago(40));
     // Another one, which nobody saw.
     stage.previous.push((at(2, 5), quiet()));
-    assert_eq!(&*stage.only().summary, "the server broke 2 deadlocks, one of 4410 and 4466");
+    assert_eq!(&*stage.only().summary, "the server broke 2 deadlocks, the last of 4410 and 4466");
     // More than a minute later, and a cycle of that age.
     let mut stage = Stage::new().server(|server| server.deadlocks = 4);
     stage.previous = vec![(at(70, 3), quiet()), (at(61, 4), quiet())];

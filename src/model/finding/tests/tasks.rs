@@ -16,11 +16,11 @@ fn each_is_told_with_what_somebody_must_know() {
     assert_eq!(
         summaries,
         [
-            "报表生成任务 orphaned, worker-7 gone 41m00s",
-            "数据清理任务 slow, runs 12m05s of 10m00s on worker-3",
-            "billing close overdue 12m00s, nobody runs it",
-            "refresh the materialized views of every tenant overdue 3m05s, nobody runs it",
-            "6106 holds \"send digests\" for 1m00s and runs nothing: a leaked task lock",
+            "报表生成任务 orphaned, worker-7 last seen 41m00s ago",
+            "数据清理任务 slow: running 12m05s on worker-3, limit 10m00s",
+            "billing close overdue 12m00s, no worker runs it",
+            "refresh the materialized views of every tenant overdue 3m05s, no worker runs it",
+            "6106 holds \"send digests\" for 1m00s but runs nothing: a leaked task lock",
         ]
     );
     assert!(told.iter().all(|finding| finding.severity == Severity::Warning));
@@ -33,7 +33,7 @@ fn without_a_heartbeat_an_orphan_is_gone_for_at_least_as_long_as_was_looked() {
     b.executions.iter_mut().for_each(|execution| execution.heartbeat_at = None);
     let told = told(b);
     let orphan = told.iter().find(|finding| finding.check == "orphan_task").unwrap();
-    assert_eq!(&*orphan.summary, "报表生成任务 orphaned, worker-7 gone ≥1m00s");
+    assert_eq!(&*orphan.summary, "报表生成任务 orphaned, worker-7 last seen ≥1m00s ago");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn many_overdue_tasks_are_one_finding_with_one_cause() {
     }
     let told = told(b);
     assert_eq!(told.len(), 1);
-    assert_eq!(&*told[0].summary, "500 tasks overdue, nobody runs them; the first is task-499 59m53s");
+    assert_eq!(&*told[0].summary, "500 tasks overdue, no worker runs them; the first is task-499 59m53s");
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn a_worker_that_is_silent_while_its_session_lives_is_told() {
     let [silent] = silent[..] else { panic!("{silent:?}") };
     assert_eq!(
         &*silent.summary,
-        "数据同步任务 runs on worker-1, which has been silent for 1m30s: stopped or hung"
+        "数据同步任务 runs on worker-1, without a heartbeat for 1m30s: stopped or hung"
     );
-    assert!(silent.about.contains("6101 lives and has its lock"), "{}", silent.about);
+    assert!(silent.about.contains("6101 is alive and holds its lock"), "{}", silent.about);
     let mut b = sample::jobs(0.0);
     b.executions.iter_mut().for_each(|execution| execution.heartbeat_at = Some(sample::at(-29.0)));
     assert!(b.view().findings.iter().all(|finding| finding.check != "silent_worker"), "it may come yet");

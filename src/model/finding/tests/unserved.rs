@@ -56,7 +56,7 @@ fn work_of_a_type_that_nobody_takes_is_told_by_its_type() {
         told(b),
         [
             ("unserved_type", tasks.to_owned(), about.clone()),
-            ("overdue_task", "report overdue 3m00s, nobody runs it".to_owned(), String::new()),
+            ("overdue_task", "report overdue 3m00s, no worker runs it".to_owned(), String::new()),
             ("unserved_type", item.to_owned(), about),
         ]
     );

@@ -8,7 +8,7 @@ pub(super) const COMMAND: Command = Command {
     name: "cancel",
     keys: &["C"],
     short: "cancel query",
-    help: "cancel the query of a session; its transaction and its locks stay",
+    help: "cancel the query of a session; its transaction and its locks remain",
     purpose: "cancels the query of a session",
     is_local: false,
     applies: has_query,

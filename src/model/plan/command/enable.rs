@@ -31,7 +31,7 @@ pub(super) const ENABLE: Definition = Definition {
         futile: |row, schedule| {
             let is_due_never =
                 row.schedule_state == Some(TaskState::Disabled) && schedule.next_run_at.is_none();
-            is_due_never.then_some("it is due at no time: T makes it due")
+            is_due_never.then_some("it has no due time: T makes it due")
         },
     }),
     ..Definition::of("enable", "enable", "enabled")
@@ -47,9 +47,9 @@ pub(super) const DISABLE: Definition = Definition {
         refusal: |_, schedule, _| refusal(schedule, false),
         futile: |row, _| {
             row.execution.map(|_| match row.state {
-                TaskState::Orphan => "it runs in the log, and its worker is gone: R recovers it",
-                TaskState::Unknown => "if it runs, it goes on until it ends; only the next run is stopped",
-                _ => "it runs, and goes on until it ends; only the next run is stopped",
+                TaskState::Orphan => "it is recorded as running, but its session has ended: R recovers it",
+                TaskState::Unknown => "if it is running, that run continues; only the next run is prevented",
+                _ => "it is running, and that run continues; only the next run is prevented",
             })
         },
     }),
@@ -67,7 +67,7 @@ fn toggle(context: &PlanContext<'_>, chosen: &[TaskId]) -> Verb {
 
 fn refusal(schedule: &Schedule, to: bool) -> Option<&'static str> {
     Some(match schedule.enabled {
-        None => "its table has no column is_enabled: it can be neither switched on nor off",
+        None => "its table has no column is_enabled: it cannot be enabled or disabled",
         Some(true) if to => "is enabled already",
         Some(false) if !to => "is disabled already",
         Some(_) => return None,

@@ -8,7 +8,7 @@ pub(super) const COMMAND: Command = Command {
     name: "expect",
     keys: &["I"],
     short: "ignore",
-    help: "ignore a known blocker: what it causes is no warning from then on; again takes that back",
+    help: "ignore a known blocker: its waits are no longer warnings; again to undo",
     purpose: "ignores a known blocker",
     is_local: true,
     // The findings say so of every blocker: a row's keys are those that help against it.
@@ -21,7 +21,5 @@ pub(super) const COMMAND: Command = Command {
 pub(super) const EXPECT: Definition =
     Definition { writes: false, ..Definition::of("expect", "ignore", "ignored") };
 
-pub(super) const EXPECT_NO_MORE: Definition = Definition {
-    writes: false,
-    ..Definition::of("expect_no_more", "ignore no more", "not ignored any more")
-};
+pub(super) const EXPECT_NO_MORE: Definition =
+    Definition { writes: false, ..Definition::of("expect_no_more", "stop ignoring", "no longer ignored") };

@@ -29,7 +29,7 @@ pub(super) const MAKE_DUE: Definition = Definition {
         },
         futile: |_, schedule| {
             let is_off = schedule.enabled == Some(false);
-            is_off.then_some("it is disabled: nobody takes it; E enables it")
+            is_off.then_some("it is disabled, so no worker takes it; E enables it")
         },
     }),
     ..Definition::of("make_due", "make due", "made due")

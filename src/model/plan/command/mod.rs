@@ -30,7 +30,7 @@ pub struct Command {
     pub short: &'static str,
     /// A line for the help.
     pub help: &'static str,
-    /// `ends a session`: what the key is for, where it does nothing to a row.
+    /// `terminates a session`: what the key is for, where it does nothing to a row.
     pub purpose: &'static str,
     /// Nothing is asked of the server: it is there in read-only mode, too.
     pub is_local: bool,

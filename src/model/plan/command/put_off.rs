@@ -12,8 +12,8 @@ pub(super) const COMMAND: Command = Command {
     name: "put_off",
     keys: &["D"],
     short: "put off",
-    help: "put a task or a queue item off: it is due an hour later",
-    purpose: "puts a task or a queue item off",
+    help: "postpone a task or a queue item by an hour",
+    purpose: "postpones a task or a queue item",
     is_local: false,
     applies: waits,
     choose: |_, rows| {
@@ -35,11 +35,11 @@ pub(super) const PUT_OFF: Definition = Definition {
         set: "next_run_at = greatest(t.next_run_at, clock_timestamp()) + interval '1 hour'",
         told: LATER,
         refusal: |row, schedule, _| {
-            runs(row).or_else(|| schedule.next_run_at.is_none().then_some("is due at no time"))
+            runs(row).or_else(|| schedule.next_run_at.is_none().then_some("has no due time"))
         },
         futile: |_, schedule| {
             let is_off = schedule.enabled == Some(false);
-            is_off.then_some("it is disabled: nobody takes it, now or later")
+            is_off.then_some("it is disabled, so no worker takes it")
         },
     }),
     item: Some(&ItemVerb {
@@ -51,13 +51,13 @@ pub(super) const PUT_OFF: Definition = Definition {
         refusal: |state, is_own| match state {
             ItemState::Pending | ItemState::Resting if is_own => None,
             ItemState::Pending | ItemState::Resting => {
-                Some("its table does not say when an item is due: X sets it aside")
+                Some("its table has no due time of items: X sets the item aside")
             }
-            ItemState::Failed => Some("has been set aside: nobody takes it"),
-            _ => Some("its worker is gone: R puts it back first"),
+            ItemState::Failed => Some("is set aside: no worker takes it"),
+            _ => Some("its worker's session has ended: R returns it first"),
         },
     }),
-    ..Definition::of("put_off", "put off 1h", "put off")
+    ..Definition::of("put_off", "postponed 1h", "put off")
 };
 
 fn later(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {

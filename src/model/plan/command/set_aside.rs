@@ -11,7 +11,7 @@ pub(super) const COMMAND: Command = Command {
     name: "set_aside",
     keys: &["X"],
     short: "set aside",
-    help: "set a queue item aside: nobody takes it any more",
+    help: "set a queue item aside: no worker takes it",
     purpose: "sets a queue item aside",
     is_local: false,
     applies: |context, row| matches!(item_state(context, row), Some(Lost | MaybeLost | Pending | Resting)),

@@ -17,7 +17,7 @@ pub(super) const COMMAND: Command = Command {
     name: "unlock",
     keys: &["U"],
     short: "unlock",
-    help: "end a lease, whoever has it",
+    help: "end a lease, even if it is held",
     purpose: "ends a lease",
     is_local: false,
     applies: is_held,
@@ -73,12 +73,12 @@ fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
     };
     let is_over = format!("clock_timestamp() < t.ts::timestamptz + {length}");
     let mut all = vec![
-        Condition::cut("its owner is another one", "t.owner::text", Some(&lease.owner)),
-        Condition::new("it has ended by itself", is_over),
+        Condition::cut("its owner has changed", "t.owner::text", Some(&lease.owner)),
+        Condition::new("it has already ended", is_over),
     ];
     // Owner and token say whose it is, and a renewal changes neither.
     if let (true, Some(token)) = (table.has("token"), lease.token) {
-        all.push(Condition::same("it was given to somebody else", "t.token", &token.to_string()));
+        all.push(Condition::same("another owner acquired it", "t.token", &token.to_string()));
         return all;
     }
     // Without one a renewal is told from a lease that ended and was taken anew, perhaps by another process of the same name, by its time:
@@ -86,10 +86,10 @@ fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
     let (seen, length) = (moment(Some(lease.renewed_at)), lease.term);
     let ends = format!("({seen} + make_interval(secs => '{length}'::float8))");
     let renewed = format!("t.ts::timestamptz >= {seen} AND t.ts::timestamptz < {ends}");
-    all.push(Condition::new("it was taken anew", renewed));
-    all.push(Condition::same("its term is another one", term, &format!("'{length}'::float8")));
+    all.push(Condition::new("it was acquired again", renewed));
+    all.push(Condition::same("its duration has changed", term, &format!("'{length}'::float8")));
     if table.has("token") {
-        all.push(Condition::new("it was given to somebody else", "t.token IS NULL"));
+        all.push(Condition::new("another owner acquired it", "t.token IS NULL"));
     }
     all
 }

@@ -26,7 +26,7 @@ const CUT: usize = 500;
 pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
     each(context, Verb::Recover, chosen, |index, id| {
         match context.view.adapters.rows.iter().find(|row| row.id == id) {
-            None => Err(Refused::new("a job", Subject::Job(id), "is gone")),
+            None => Err(Refused::new("a job", Subject::Job(id), "no longer exists")),
             Some(row) => job(index, row),
         }
     })
@@ -36,7 +36,7 @@ pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
 pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
     let plan = each(context, Verb::Unlock, chosen, |index, id| {
         match context.view.adapters.leases.iter().find(|row| row.id == id) {
-            None => Err(Refused::new("a lease", Subject::Section("adapters"), "is gone")),
+            None => Err(Refused::new("a lease", Subject::Section("adapters"), "no longer exists")),
             Some(row) => lease(index, row),
         }
     });
@@ -71,12 +71,12 @@ fn installation_at<'a>(context: &PlanContext<'a>, place: usize) -> Option<&'a In
 fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
     let adapter = &installation.adapter;
     if adapter.actions_of(kind).next().is_none() {
-        let does = if kind == ActionKind::Recover { "gives no job back of" } else { "ends no lease of" };
+        let does = if kind == ActionKind::Recover { "returns no job of" } else { "ends no lease of" };
         return Some(format!("locktop {does} {}", adapter.title));
     }
     let name = &adapter.name;
     (!adapter.allows_actions)
-        .then(|| format!("allow_actions = true in [adapters.{name}] of the config allows it, which is off"))
+        .then(|| format!("allow_actions = true in [adapters.{name}] of the config permits it; it is off"))
 }
 
 /// The statement that gives a job back, and its number.
@@ -85,7 +85,7 @@ fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, 
         let has_none = installation.adapter.actions_of(ActionKind::Recover).next().is_none();
         let help = match (&row.advice, &row.comes_back) {
             (Some(_), _) if has_none => "; y copies what to type in its own console".to_owned(),
-            (None, Some(back)) if has_none => format!("; it comes back {back}"),
+            (None, Some(back)) if has_none => format!("; returned to the queue: {back}"),
             _ => String::new(),
         };
         return Err(why + &help);
@@ -93,7 +93,7 @@ fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, 
     let proof = row.judged.proof;
     installation.action(ActionKind::Recover, Some(proof)).ok_or_else(|| {
         let back = row.comes_back.as_deref().map(|back| format!(": {back}")).unwrap_or_default();
-        format!("is known to be lost by {} alone, and is left to its system{back}", proof.as_str())
+        format!("is lost according to {} only, and is left to its system{back}", proof.as_str())
     })
 }
 
@@ -104,7 +104,7 @@ fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
     }
     installation
         .action(ActionKind::Unlock, None)
-        .ok_or_else(|| "a table that the statement of its adapter names is not here".to_owned())
+        .ok_or_else(|| "a table in the statement of its adapter does not exist here".to_owned())
 }
 
 fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
@@ -114,10 +114,12 @@ fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
     let name = harmless(&format!("{words}{} of {}", row.job.id, row.source));
     let subject = Subject::Job(row.id);
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
-    let Some(rows) = index.snapshot.adapters.get(row.place) else { return Err(refused("is gone".into())) };
+    let Some(rows) = index.snapshot.adapters.get(row.place) else {
+        return Err(refused("no longer exists".into()));
+    };
     if !row.judged.state.is_lost() {
         return Err(refused(format!(
-            "is {}: only a job that has lost its worker is given back",
+            "is {}: only a job that lost its worker can be returned",
             row.judged.state.as_str()
         )));
     }
@@ -152,12 +154,12 @@ fn values(job: &Job) -> Values {
 fn missing(action: &Action, values: &Values) -> Result<(), String> {
     let is_whole = |text: &str| text.chars().count() < CUT && !text.contains(char::REPLACEMENT_CHARACTER);
     if !is_whole(&values.id) || values.who.as_deref().is_some_and(|who| !is_whole(who)) {
-        return Err("its name is too long to be read whole, or no text: it cannot be compared".to_owned());
+        return Err("its name is too long, or not text: it cannot be compared".to_owned());
     }
     match action.sql.values().find(|value| !values.has(*value)) {
         None => Ok(()),
         Some(value) => Err(format!(
-            "its row does not say its {}, and without that the next run would be taken for this one",
+            "its row has no {}: the next run could not be distinguished from this one",
             value.as_str()
         )),
     }
@@ -189,13 +191,13 @@ fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action
     let mut cautions: Vec<Caution> = stale.into_iter().collect();
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {
-        (State::Orphan, Proof::Lock) => "its lock is free, its process may be at work still",
+        (State::Orphan, Proof::Lock) => "its lock is free, but its process may still be working",
         (_, Proof::Heartbeat) if offset(rows).is_some() => {
-            "it is silent by whole half hours, as one that lives and writes times of another zone (time_zone in the config)"
+            "its last heartbeat is off by a multiple of 30 minutes, as if written in another time zone (time_zone in the config)"
         }
-        (_, Proof::Heartbeat) => "its worker is only silent, and may be at work still",
-        (_, Proof::Absent) => "its worker is not listed, and may be at work still",
-        _ => "who has it is not known, and may be at work still",
+        (_, Proof::Heartbeat) => "its worker is only silent, and may still be working",
+        (_, Proof::Absent) => "its worker is not listed, but may still be working",
+        _ => "its worker is not known, and may still be working",
     };
     cautions.push(Caution::new(CautionKind::Owner, harmless(&format!("{words}{late}"))));
     cautions
@@ -214,9 +216,9 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
         facts.push(format!("attempt {attempt}{of}"));
     }
     if let Some(back) = &row.comes_back {
-        facts.push(format!("left alone: {back}"));
+        facts.push(format!("skipped: {back}"));
     }
-    facts.push(format!("given back: {}", action.then));
+    facts.push(format!("returned: {}", action.then));
     facts.iter().map(|fact| harmless(fact)).collect()
 }
 
@@ -225,14 +227,14 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
     let rows = index.snapshot.adapters.get(place);
     let found = rows.and_then(|rows| Some((rows, rows.leases.section.last_rows().get(at)?)));
     let subject = Subject::Section("adapters");
-    let Some((rows, lease)) = found else { return Err(Refused::new("a lease", subject, "is gone")) };
+    let Some((rows, lease)) = found else { return Err(Refused::new("a lease", subject, "no longer exists")) };
     let name = harmless(&format!("lease {} of {}", lease.id, row.source));
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
     match row.state {
         TermState::Held => {}
-        TermState::Over => return Err(refused("has ended: whoever asks next gets it".into())),
-        TermState::Free => return Err(refused("nobody has it".into())),
-        TermState::Unknown => return Err(refused("its row does not say whether somebody has it".into())),
+        TermState::Over => return Err(refused("has ended: the next request gets it".into())),
+        TermState::Free => return Err(refused("it is not held".into())),
+        TermState::Unknown => return Err(refused("its row does not show whether it is held".into())),
     }
     let (number, action) = unlock(&rows.installation).map_err(refused)?;
     let values = lease_values(lease);
@@ -240,14 +242,14 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
     let mut cautions: Vec<Caution> =
         old(index, rows.leases.section.error.as_ref(), rows.leases.section.taken_at).into_iter().collect();
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
-    let words = format!("its owner may be at work, and this does not stop it{late}");
+    let words = format!("its owner may be working, and this does not stop it{late}");
     cautions.push(Caution::new(CautionKind::Owner, harmless(&words)));
     cautions.sort_by_key(|caution| caution.kind);
     let mut facts = vec![format!("owner {}", lease.owner.as_deref().unwrap_or("unknown"))];
     facts.extend(lease.acquired_at.map(|at| format!("taken {} ago", index.age_text(at))));
     facts.push(match row.left {
-        Some(left) => format!("ends by itself in {}, unless it is renewed", text::duration(left)),
-        None => "never ends by itself".to_owned(),
+        Some(left) => format!("expires in {}, unless it is renewed", text::duration(left)),
+        None => "never expires".to_owned(),
     });
     facts.push(format!("ended: {}", action.then));
     let target = target(rows, (number, action), row.source.clone(), values);

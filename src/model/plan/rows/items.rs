@@ -1,7 +1,7 @@
 //! What is done to items of the work queue.
 //!
 //! In locktop's own table the functions of the schema put an item back and set one aside, which never take it from a session that is
-//! there. In a published table nothing says whose session has an item: what is being worked on is left alone unless nobody has its row
+//! there. In a published table nothing says whose session has an item: what is in progress is left alone unless nobody has its row
 //! locked and its advisory key, the id as it is unless the config says another, can be had; both are kept to the end of the transaction.
 
 use super::{each, harmless, old};
@@ -23,7 +23,7 @@ pub struct ItemVerb {
     pub(in crate::model::plan) shown: fn(&ItemTarget) -> String,
     /// How it is done; none for an item that is not in a status for it.
     pub(in crate::model::plan) act: fn(&ItemTarget, &FoundTable) -> Option<RowAct>,
-    /// `pending again`: what came of it.
+    /// `pending again`: the result.
     pub(in crate::model::plan) told: &'static str,
     /// Why that cannot be done to an item in this state, which nobody works on, of locktop's own table or not.
     pub(in crate::model::plan) refusal: fn(ItemState, bool) -> Option<&'static str>,
@@ -38,7 +38,7 @@ pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: Selecte
 /// What a verb for items does to these, in the order given.
 pub fn items(context: &PlanContext<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
     each(context, verb, chosen, |index, id| match context.view.queue.rows.iter().find(|row| row.id == id) {
-        None => Err(Refused::new(format!("item {}", id.id), Subject::Item(id), "is gone, or done")),
+        None => Err(Refused::new(format!("item {}", id.id), Subject::Item(id), "was removed, or is done")),
         Some(row) => planned(index, verb, row),
     })
 }
@@ -50,7 +50,7 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTa
     let Some(verb) = verb.definition().item else { return Err(refused("is an item".to_owned())) };
     let table = index.snapshot.systems.items.get(row.table);
     let (Some(table), Some(item)) = (table, row.item(index.snapshot)) else {
-        return Err(refused("is gone".to_owned()));
+        return Err(refused("no longer exists".to_owned()));
     };
     let is_own = table.source.own_keys;
     if let Some(reason) = refusal(verb, row, is_own) {
@@ -60,7 +60,7 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTa
         return Err(refused(harmless(&reason)));
     }
     if item.status.is_none() {
-        return Err(refused("its table does not say how it is, so nothing can be compared".to_owned()));
+        return Err(refused("its table has no status, so nothing can be compared".to_owned()));
     }
     let mut cautions: Vec<Caution> =
         old(index, table.section.error.as_ref(), table.section.taken_at).into_iter().collect();
@@ -92,12 +92,12 @@ fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
     let why = match row.state {
         S::Running | S::Slow | S::MaybeRunning | S::MaybeSlow => {
             return Some(row.pid.map_or_else(
-                || "a worker has it: it would run twice".to_owned(),
-                |pid| format!("{pid} works on it: end that session first, or it runs twice"),
+                || "a worker holds it: it would run twice".to_owned(),
+                |pid| format!("{pid} is working on it: terminate that session first, or it runs twice"),
             ));
         }
         S::Settling => {
-            Some("the session that took it is gone, but its worker may not have stopped yet: wait a moment")
+            Some("the session that took it has ended, but its worker may still be stopping: wait a moment")
         }
         S::Unknown => Some("it may be running, and might run twice"),
         S::Lost | S::MaybeLost | S::Pending | S::Resting | S::Failed => (verb.refusal)(row.state, is_own),
@@ -108,8 +108,8 @@ fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
 fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
     let Some(item) = row.item(index.snapshot) else { return Vec::new() };
     let mut facts = vec![match row.state {
-        ItemState::Lost => "lost: the session that took it is gone".to_owned(),
-        ItemState::MaybeLost => "lost?: nobody holds its key, if that is what its worker locks".to_owned(),
+        ItemState::Lost => "lost: the session that took it has ended".to_owned(),
+        ItemState::MaybeLost => "lost?: no session holds its key, if its worker locks that key".to_owned(),
         state => state.as_str().to_owned(),
     }];
     if let Some(worker) = item.worker.as_deref() {
@@ -157,7 +157,10 @@ impl ItemVerb {
         );
         let statement = Box::new(move |table: &FoundTable| {
             let act = (self.act)(item, table).ok_or_else(|| {
-                format!("{word} is not for an item that is {}", item.status.as_deref().unwrap_or_default())
+                format!(
+                    "{word} is not possible for an item that is {}",
+                    item.status.as_deref().unwrap_or_default()
+                )
             })?;
             let (id, conditions) = (RowKey::Number(item.id), conditions(table, item));
             Ok(RowStatement { id, conditions, act, done: self.told.to_owned() })
@@ -177,7 +180,7 @@ fn conditions(table: &FoundTable, item: &ItemTarget) -> Vec<Condition> {
     let mut all = vec![Condition { name: "its status has changed", is: status }];
     if table.has("worker_id") {
         let worker = item.worker.as_ref();
-        all.push(Condition::cut("another worker has it", "t.worker_id::text", worker));
+        all.push(Condition::cut("another worker holds it", "t.worker_id::text", worker));
     }
     if table.has("attempt") {
         all.push(Condition::same("another attempt began", "t.attempt", &number(item.attempt)));

@@ -20,7 +20,7 @@ pub fn leases(context: &PlanContext<'_>, chosen: &[LeaseId]) -> ActionPlan {
     let find = |id: LeaseId| context.view.leases.rows.iter().find(|row| row.id == id);
     // A lease in Redis is ended whatever the server takes.
     let mut plan = each_anywhere(context, Verb::Unlock, chosen, |index, id| match find(id) {
-        None => Err(Refused::new("lease", Subject::Lease(id), "is gone")),
+        None => Err(Refused::new("lease", Subject::Lease(id), "no longer exists")),
         Some(row) => planned(index, row),
     });
     if let [row] = plan.rows.as_slice()
@@ -48,21 +48,21 @@ fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refus
     let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
     let mut whose = None;
     let (what, does, mut cautions) = if &*row.source == REDIS {
-        let lease = in_redis(index, row.id).ok_or_else(|| refused("is gone"))?;
+        let lease = in_redis(index, row.id).ok_or_else(|| refused("no longer exists"))?;
         redis(&lease).map_err(refused)?
     } else {
         match row.state {
             LeaseState::Expired => {
-                return Err(refused("has expired: whoever asks next gets it, and there is nothing to end"));
+                return Err(refused("has expired: the next request gets it; nothing to end"));
             }
-            LeaseState::Released => return Err(refused("was given back: there is nothing to end")),
-            LeaseState::Free => return Err(refused("nobody has it")),
+            LeaseState::Released => return Err(refused("was released: nothing to end")),
+            LeaseState::Free => return Err(refused("it is not held")),
             LeaseState::Held => {}
         }
         if let Some(whole) = refused_whole(Some(index)) {
             return Err(refused(&whole.reason));
         }
-        let (table, lease) = in_table(index, row).ok_or_else(|| refused("is gone"))?;
+        let (table, lease) = in_table(index, row).ok_or_else(|| refused("no longer exists"))?;
         if let Some(reason) = table.source.owner.refusal(&table.source.name) {
             return Err(refused(&harmless(&reason)));
         }
@@ -70,12 +70,12 @@ fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refus
         in_postgres(index, table, lease).map_err(refused)?
     };
     let alive = match row.owner_alive {
-        Some(true) => "its owner's session is there",
-        Some(false) => "its owner's session is gone",
+        Some(true) => "its owner's session is connected",
+        Some(false) => "its owner's session has ended",
         None => "whether its owner is alive is not known",
     };
     if row.owner_alive != Some(false) {
-        cautions.push(Caution::new(CautionKind::Owner, "its owner may be at work; this does not stop it"));
+        cautions.push(Caution::new(CautionKind::Owner, "its owner may be working; this does not stop it"));
         cautions.sort_by_key(|caution| caution.kind);
     }
     let mut facts = vec![alive.to_owned()];
@@ -84,11 +84,11 @@ fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refus
     }
     facts.push(match (row.term, row.left) {
         // True for as long as the question is open, also while the owner renews it.
-        (Some(term), Some(_)) => format!("ends by itself {} after its last renewal", text::duration(term)),
+        (Some(term), Some(_)) => format!("expires {} after its last renewal", text::duration(term)),
         (None, Some(left)) => {
-            format!("ends by itself in {}, unless it is renewed", text::duration(left.max(0.0)))
+            format!("expires in {}, unless it is renewed", text::duration(left.max(0.0)))
         }
-        (_, None) => "never ends by itself".to_owned(),
+        (_, None) => "never expires".to_owned(),
     });
     if let Some((votes, servers)) = row.quorum {
         facts.push(format!("on {votes} of {servers} servers"));
@@ -124,10 +124,10 @@ fn in_postgres(
     table: &TableRows<Lease>,
     lease: &Lease,
 ) -> Result<Parts, &'static str> {
-    let owner = lease.owner.clone().ok_or("its table does not say who has it, so nothing can be compared")?;
+    let owner = lease.owner.clone().ok_or("its table has no owner, so nothing can be compared")?;
     let renewed_at =
-        lease.renewed_at.ok_or("its table does not say when it was renewed, so nothing can be compared")?;
-    let term = lease.term.ok_or("its table does not say for how long it is, so nothing can be compared")?;
+        lease.renewed_at.ok_or("its table has no time of renewal, so nothing can be compared")?;
+    let term = lease.term.ok_or("its table has no duration, so nothing can be compared")?;
     let source = &table.source;
     let target = LeaseTarget {
         table: source.table,
@@ -143,8 +143,12 @@ fn in_postgres(
     cautions.extend(old(index, table.section.error.as_ref(), table.section.taken_at));
     if !source.own_keys {
         let words = match lease.token {
-            None => "its table has no tokens: whoever renews it by that owner's name has it back",
-            Some(_) => "whoever renews it by that owner's name, and does not look at the token, has it back",
+            None => {
+                "its table has no tokens: a client that renews it under the owner's name acquires it again"
+            }
+            Some(_) => {
+                "a client that renews it under the owner's name without comparing the token acquires it again"
+            }
         };
         cautions.push(Caution::new(CautionKind::Futile, words));
     }
@@ -152,7 +156,7 @@ fn in_postgres(
         let token = lease.token.map(|token| format!(", token {token}")).unwrap_or_default();
         format!("lease_force_release({}{token})", lease.id)
     } else {
-        format!("UPDATE {} SET its term to 0 WHERE it is exactly this row", source.name)
+        format!("UPDATE {} SET its duration to 0 if the row is unchanged", source.name)
     };
     Ok((TargetKind::Lease(target), does, cautions))
 }
@@ -160,19 +164,19 @@ fn in_postgres(
 fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
     let values = || lease.places.iter().map(|place| &place.value).chain([&lease.holder]);
     if values().any(|value| matches!(value, LockValue::Text { whole: false, .. })) {
-        return Err("its value is longer than what is read of it, so it cannot be compared");
+        return Err("its value is too long to be read, so it cannot be compared");
     }
     if values().all(|value| matches!(value, LockValue::Other(_))) {
-        return Err("is no lock that is known");
+        return Err("is not a known lock");
     }
     let mut cautions = Vec::new();
     if lease.down > 0 {
-        let words = format!("{} of {} servers do not answer: there it may stay", lease.down, lease.servers);
+        let words = format!("{} of {} servers do not answer: it may remain there", lease.down, lease.servers);
         cautions.push(Caution::new(CautionKind::Futile, words));
     }
     let servers =
         if lease.servers == 1 { "its server".to_owned() } else { format!("{} servers", lease.servers) };
-    let does = format!("delete {} on {servers}, where its value is what is shown", lease.name());
+    let does = format!("delete {} on {servers}if its value is the one shown", lease.name());
     Ok((TargetKind::RedisLease(Arc::clone(lease)), does, cautions))
 }
 

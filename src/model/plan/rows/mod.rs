@@ -69,8 +69,8 @@ fn each_anywhere<T: Copy + PartialEq>(
 /// A plan for a server of which nothing has been seen, or that takes no writes.
 fn refused_whole(index: Option<&PlanIndex<'_>>) -> Option<Refused> {
     let reason = match index {
-        None => "nothing has been seen of it yet",
-        Some(index) if index.is_standby() => "this is a standby, which takes no writes: do it on the primary",
+        None => "no snapshot of it yet",
+        Some(index) if index.is_standby() => "this is a standby, which is read-only: do it on the primary",
         Some(_) => return None,
     };
     Some(Refused::new("the server", Subject::Server, reason))
@@ -80,7 +80,7 @@ fn refused_whole(index: Option<&PlanIndex<'_>>) -> Option<Refused> {
 fn old(index: &PlanIndex<'_>, error: Option<&crate::model::Text>, at: Option<Timestamp>) -> Option<Caution> {
     error?;
     let age = at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
-    Some(Caution::new(super::CautionKind::Old, format!("what is shown of its table is old{age}")))
+    Some(Caution::new(super::CautionKind::Old, format!("the rows shown of its table are old{age}")))
 }
 
 fn harmless(text: &str) -> String {

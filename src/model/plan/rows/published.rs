@@ -22,7 +22,7 @@ pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {
 /// What failing the running executions of these tasks does, in the order given.
 pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) -> ActionPlan {
     let mut plan = each(context, Verb::Recover, chosen, |index, (task, again)| {
-        let gone = || Refused::new(format!("task {}", task.id), Subject::Task(task), "is not there any more");
+        let gone = || Refused::new(format!("task {}", task.id), Subject::Task(task), "no longer exists");
         planned(index, super::task(context, task, again).ok_or_else(gone)?)
     });
     if let [row] = plan.rows.as_slice()
@@ -48,9 +48,8 @@ fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refuse
     if let Some(reason) = set.tables.owner.refusal(&log) {
         return Err(refused(reason));
     }
-    let target = target(set, execution).ok_or_else(|| {
-        refused("its row does not say who runs it since when, so nothing can be compared".to_owned())
-    })?;
+    let target = target(set, execution)
+        .ok_or_else(|| refused("its row has no worker and start, so nothing can be compared".to_owned()))?;
     let mut cautions: Vec<Caution> =
         old(index, set.executions.error.as_ref(), set.executions.taken_at).into_iter().collect();
     cautions.push(Caution::new(
@@ -86,7 +85,7 @@ fn refusal(index: &PlanIndex<'_>, row: &TaskRow) -> Option<String> {
     Some(match row.state {
         TaskState::Orphan | TaskState::MaybeOrphan => return None,
         TaskState::Running => format!("runs: {why}"),
-        TaskState::Slow => format!("runs past its limit: {why}; K ends that session, then R"),
+        TaskState::Slow => format!("runs past its limit: {why}; K to terminate that session, then R"),
         TaskState::Settling => format!("{why}: wait a moment"),
         _ => why,
     })
@@ -98,7 +97,7 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, execution: &Execution, set: &Task
         let age = row.age(index.snapshot).map_or_else(String::new, |age| {
             format!(" for {} of {}", text::duration(age), text::duration(row.limit))
         });
-        facts.push(format!("says running on {worker}{age}"));
+        facts.push(format!("recorded as running on {worker}{age}"));
     }
     match row.schedule(index.snapshot).and_then(|task| task.next_run_at) {
         Some(next) if next <= index.snapshot.taken_at => facts.push("its task is due".to_owned()),
@@ -106,7 +105,7 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, execution: &Execution, set: &Task
             let seconds = (next - index.snapshot.taken_at).as_seconds_f64();
             facts.push(format!("its task is due in {}", text::duration(seconds)));
         }
-        None => facts.push("its task is due at no time: T makes it due".to_owned()),
+        None => facts.push("its task has no due time: T makes it due".to_owned()),
     }
     let log = set.tables.executions.clone().unwrap_or_default();
     facts.extend(set.tables.owner.fact(&log));

@@ -54,16 +54,14 @@ fn planned(context: &PlanContext<'_>, row: &TaskRow, seen: Running) -> (Planned,
     let (step, effect, target) = match (target, plan.refused.first()) {
         (Some((TargetKind::Published(_), _)), _) if seen.state != RunState::Orphan => (
             Step::Leave(Reason::Unknown),
-            "left alone: whether that is its key is a guess (--task NAME takes it)".to_owned(),
+            "skipped: its key is only a guess (--task NAME to recover it)".to_owned(),
             None,
         ),
         (Some((TargetKind::Published(target), _)), _) => {
-            let effect = "failed in the log, if nobody holds its key; its task stays due".to_owned();
+            let effect = "marked as failed, if no session holds its key; its task stays due".to_owned();
             (Step::Recover, effect, Some(target))
         }
-        (_, Some(refused)) => {
-            (Step::Leave(reason(seen.state)), format!("left alone: {}", refused.reason), None)
-        }
+        (_, Some(refused)) => (Step::Leave(reason(seen.state)), format!("skipped: {}", refused.reason), None),
         _ => (Step::Leave(Reason::Unknown), "left alone".to_owned(), None),
     };
     (Planned { seen, step, also_ended: Vec::new(), foreign_effect: Some(effect) }, target)

@@ -26,7 +26,7 @@ pub struct TaskVerb {
     pub(in crate::model::plan) shown: &'static str,
     /// `next_run_at = clock_timestamp()`, as it is sent, of the row `t`.
     pub(in crate::model::plan) set: &'static str,
-    /// `due now`: what came of it.
+    /// `due now`: the result.
     pub(in crate::model::plan) told: &'static str,
     /// Why that cannot be done to a task that is like this, at this time; none where it can be.
     pub(in crate::model::plan) refusal: fn(&TaskRow, &Schedule, Timestamp) -> Option<&'static str>,
@@ -46,16 +46,18 @@ pub(in crate::model::plan) fn has_schedule(context: &PlanContext<'_>, row: Selec
 /// Why nothing is changed about when a task is due that runs: its end sets that anew.
 pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
     row.execution.map(|_| match row.state {
-        TaskState::Orphan => "runs in the log, and its worker is gone: R recovers it, and it is due again",
-        TaskState::Unknown => "runs in the log, though perhaps nowhere else: due is what does not run",
-        _ => "runs: when it is due next is set when it ends",
+        TaskState::Orphan => {
+            "is recorded as running, but its session has ended: R recovers it, and it is due again"
+        }
+        TaskState::Unknown => "is recorded as running: only a task that is not running can be due",
+        _ => "is running: its next due time is set when it ends",
     })
 }
 
 /// What a verb for tasks does to these, in the order given.
 pub fn tasks(context: &PlanContext<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
     each(context, verb, chosen, |index, id| match context.view.tasks.rows.iter().find(|row| row.task == id) {
-        None => Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "is gone")),
+        None => Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "no longer exists")),
         Some(row) => planned(index, verb, row),
     })
 }
@@ -66,7 +68,7 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTa
     let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
     let Some(verb) = verb.definition().task else { return Err(refused("is a task")) };
     let (Some(set), Some(schedule)) = (row.set(index.snapshot), row.schedule(index.snapshot)) else {
-        return Err(refused("has no schedule: there is nothing to change"));
+        return Err(refused("has no schedule: nothing to change"));
     };
     if let Some(reason) = (verb.refusal)(row, schedule, index.snapshot.taken_at) {
         return Err(refused(reason));
@@ -102,7 +104,7 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<Strin
     facts.extend(schedule.kind.as_deref().map(|kind| harmless(&format!("of type {kind}"))));
     facts.extend(schedule.cron.as_deref().map(|cron| harmless(&format!("by schedule {cron}"))));
     facts.push(match row.due_in(index.snapshot) {
-        None => "due at no time".to_owned(),
+        None => "no due time".to_owned(),
         Some(seconds) if seconds <= 0.0 => format!("due since {}", text::duration(-seconds)),
         Some(seconds) => format!("due in {}", text::duration(seconds)),
     });
@@ -147,7 +149,7 @@ impl TaskVerb {
             return Err(format!("{} has no column {column}", task.source));
         }
         if !kinds.is_empty() && !table.kind(column).is_some_and(|kind| kinds.contains(&kind)) {
-            return Err(format!("{column} of {} is no time", task.source));
+            return Err(format!("{column} of {} is not a time", task.source));
         }
         let mut conditions = conditions(table, task);
         if task.is_own && *column == NEXT_RUN {
@@ -156,7 +158,7 @@ impl TaskVerb {
             let is_idle = format!(
                 "NOT EXISTS (SELECT FROM {log} AS e WHERE e.task_id = t.id AND e.status = 'running')"
             );
-            conditions.push(Condition::new("it runs by now", is_idle));
+            conditions.push(Condition::new("it is running now", is_idle));
         }
         // The name as it is stored.
         let name = if table.has("task_name") { "t.task_name::text" } else { "NULL" };
@@ -179,10 +181,10 @@ fn conditions(table: &FoundTable, task: &TaskTarget) -> Vec<Condition> {
     }
     if table.has(NEXT_RUN) {
         let column = "t.next_run_at::timestamptz";
-        all.push(Condition::same("it is due at another time", column, &moment(task.next_run_at)));
+        all.push(Condition::same("its due time has changed", column, &moment(task.next_run_at)));
     }
     if task.name.is_some() && table.has("task_name") {
-        all.push(Condition::cut("it has another name", "t.task_name::text", task.name.as_ref()));
+        all.push(Condition::cut("its name has changed", "t.task_name::text", task.name.as_ref()));
     }
     all
 }

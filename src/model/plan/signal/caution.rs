@@ -20,7 +20,7 @@ pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> V
     let Some(backend) = index.backend(pick.pid) else { return Vec::new() };
     let mut cautions = Vec::new();
     if let Some(worker) = pick.via {
-        let words = format!("{worker} is a parallel worker of it: its leader, {}, is meant", pick.pid);
+        let words = format!("{worker} is a parallel worker; its leader is {}", pick.pid);
         cautions.push(Caution::new(CautionKind::ParallelWorker, words));
     }
     cautions.extend(program(backend));
@@ -37,10 +37,10 @@ fn program(backend: &Backend) -> Option<Caution> {
     let application = backend.application.as_deref()?;
     let (kind, words) = match application {
         "locktop" => (CautionKind::Locktop, "another locktop session"),
-        "pg_dump" | "pg_dumpall" => (CautionKind::Tool, "a dump is lost, and has to begin anew"),
-        "pg_restore" => (CautionKind::Tool, "a restore stays half done"),
-        "pg_basebackup" => (CautionKind::Tool, "a base backup is lost, and has to begin anew"),
-        "vacuumdb" | "reindexdb" | "clusterdb" => (CautionKind::Tool, "maintenance by hand is broken off"),
+        "pg_dump" | "pg_dumpall" => (CautionKind::Tool, "a dump is lost, and must be started again"),
+        "pg_restore" => (CautionKind::Tool, "a restore remains incomplete"),
+        "pg_basebackup" => (CautionKind::Tool, "a base backup is lost, and must be started again"),
+        "vacuumdb" | "reindexdb" | "clusterdb" => (CautionKind::Tool, "manual maintenance is interrupted"),
         _ => return None,
     };
     Some(Caution::new(kind, words))
@@ -63,25 +63,15 @@ fn owned(index: &PlanIndex<'_>, pid: i32) -> Vec<Caution> {
     let tasks = work::tasks(index, pid)
         .map(|row| (row.name(index.snapshot).to_string(), Stake::Execution(row.task, execution(row))))
         .collect();
-    tell(
-        CautionKind::Task,
-        tasks,
-        "runs",
-        "its worker stops that, and the attempt has failed; R recovers it",
-    );
+    tell(CautionKind::Task, tasks, "runs", "its worker stops it, and the attempt has failed; R recovers it");
     let attempt = |row: &ItemRow| row.item(index.snapshot).and_then(|item| item.attempt);
     let items = work::items(index, pid)
         .map(|row| (row.name(index.snapshot), Stake::Item(row.id, attempt(row))))
         .collect();
-    tell(CautionKind::Item, items, "works on", "the attempt is lost; R on the queue puts it back");
+    tell(CautionKind::Item, items, "works on", "the attempt is lost; R on the queue returns it");
     let leases =
         work::leases(index, pid).map(|row| (lease_words(row), Stake::Lease(hands::held(row)))).collect();
-    tell(
-        CautionKind::Lease,
-        leases,
-        "has lease",
-        "nobody gives it back, and others wait until it has expired",
-    );
+    tell(CautionKind::Lease, leases, "has lease", "it is not released, and others wait until it expires");
     cautions
 }
 
@@ -94,7 +84,7 @@ fn written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
     let age = index.age(backend.xact_start?);
     let much = written::written(index.graph, backend) == Written::Maybe && age >= MUCH;
     much.then(|| {
-        let words = format!("what it may have written in {} is undone", text::duration(age));
+        let words = format!("its changes in {} are rolled back", text::duration(age));
         Caution::new(CautionKind::Written, words)
     })
 }
@@ -107,5 +97,5 @@ fn old(index: &PlanIndex<'_>) -> Option<Caution> {
     ];
     let (_, at) = stale.into_iter().find(|(error, _)| error.is_some())?;
     let age = at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
-    Some(Caution::new(CautionKind::Old, format!("the data is old{age}: who waits for it is not of now")))
+    Some(Caution::new(CautionKind::Old, format!("the data is old{age}: its waiters may have changed")))
 }

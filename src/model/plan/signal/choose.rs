@@ -124,7 +124,7 @@ fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result
     let row = rows.iter().find(|row| row.task == task && row.again == again);
     let refused = |name: String, reason: &str| Refused::new(name, Subject::Task(task), reason);
     let Some(row) = row else {
-        return Err(refused(format!("task {}", task.id), "is gone"));
+        return Err(refused(format!("task {}", task.id), "no longer exists"));
     };
     let name = crate::text::one_line(&row.name(index.snapshot)).into_owned();
     match (row.holder, row.tag) {
@@ -133,7 +133,7 @@ fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result
             Ok(SelectedSession { holds, work: work::of_task(index, row), ..SelectedSession::new(pid, None) })
         }
         (None, _) if row.held => Err(refused(name, "a prepared transaction holds its key, not a session")),
-        _ => Err(refused(name, "nobody holds its key: there is no session to end")),
+        _ => Err(refused(name, "no session holds its key: nothing to terminate")),
     }
 }
 
@@ -202,10 +202,10 @@ fn root(index: &PlanIndex<'_>, party: Party) -> Result<Party, String> {
     }
     match nodes.get(top) {
         Some(node) if node.cycle.is_some() => {
-            Err("is in or behind a deadlock, which has no root: choose one of its members".to_owned())
+            Err("is in or behind a deadlock, which has no root: select one of its members".to_owned())
         }
         Some(node) if node.waits.is_none() => Ok(node.party),
-        _ => Err("waits, and nobody is in its way: there is no root".to_owned()),
+        _ => Err("waits without a blocker: it has no root".to_owned()),
     }
 }
 

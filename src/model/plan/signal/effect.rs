@@ -65,7 +65,7 @@ fn named(
         lines.push(("because", why));
     }
     if let Some(root) = root {
-        let frees = if release.now.is_empty() { "ending this frees no session; " } else { "" };
+        let frees = if release.now.is_empty() { "terminating this frees no session; " } else { "" };
         lines.push(("root", format!("{frees}the root is {root}")));
     }
     lines

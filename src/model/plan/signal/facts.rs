@@ -107,7 +107,7 @@ fn state(index: &PlanIndex<'_>, backend: &Backend) -> String {
 
 fn transaction(index: &PlanIndex<'_>, backend: &Backend) -> String {
     match backend.xact_start {
-        None => "in no transaction".to_owned(),
+        None => "no open transaction".to_owned(),
         Some(start) => {
             let wrote = match written(index.graph, backend) {
                 Written::No => "has written nothing",

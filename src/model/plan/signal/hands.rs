@@ -17,13 +17,13 @@ pub(super) fn of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<SelectedSessi
     let row = index.context.view.queue.rows.iter().find(|row| row.id == id);
     let refused = |reason: &str| Refused::new(format!("item {}", id.id), Subject::Item(id), reason);
     let Some((row, pid)) = row.and_then(|row| Some((row, row.pid?))) else {
-        return Err(refused("no session is known to work on it"));
+        return Err(refused("its session is not known"));
     };
     let holds = row.tag.map(|tag| (tag, LockMode::Exclusive));
     if holds.is_none_or(|held| !index.may_hold(pid, held)) {
         return Err(refused(&format!(
-            "{pid} does not hold its key, so nothing would tell whether it is on another item by then; \
-             K on the session itself ends it"
+            "{pid} does not hold its key, so it could work on another item by \
+             then; use K on the session itself"
         )));
     }
     let own_keys = index.snapshot.systems.items.get(row.table).is_some_and(|table| table.source.own_keys);
@@ -39,12 +39,12 @@ pub(super) fn of_lease(index: &PlanIndex<'_>, id: LeaseId) -> Result<SelectedSes
     let refused = |reason: &str| Refused::new(text::one_line(&name), Subject::Lease(id), reason);
     let alive = row.filter(|row| row.owner_alive == Some(true));
     let Some((row, pid)) = alive.and_then(|row| Some((row, row.owner_pid?))) else {
-        return Err(refused("no session is known to have it; U ends the lease"));
+        return Err(refused("its session is not known; U ends the lease"));
     };
     if index.backend(pid).is_some_and(|backend| backend.xact_start.is_none()) {
         return Err(refused(&format!(
-            "{pid} is in no transaction, so nothing would tell whether it still has it by then; U ends the lease, \
-             K on the session itself ends that"
+            "{pid} has no open transaction, so it may no longer hold it by then; U ends the \
+             lease, or use K on the session itself"
         )));
     }
     Ok(SelectedSession { lease: Some(held(row)), ..SelectedSession::new(pid, None) })

@@ -10,7 +10,7 @@ use crate::model::plan::{Ask, Change, Client, Seen, SessionTarget, Stake, Verb};
 use crate::model::wait_graph::Party;
 
 /// Nothing at all is shown of what it does.
-const UNKNOWN: &str = "what it does is not known (track_activities is off there), so nothing would tell it from the next client of a pool";
+const UNKNOWN: &str = "its activity is not known (track_activities is off for it), so it cannot be distinguished from the next client of a pool";
 
 /// The identity of a session and of what it was seen in. In a pool the same session serves somebody else a moment later, so
 /// the process alone is none.
@@ -21,7 +21,7 @@ pub(super) fn of(
     backend: &Backend,
     blocks: bool,
 ) -> Result<SessionTarget, String> {
-    let backend_start = backend.backend_start.ok_or("when it began is not known")?;
+    let backend_start = backend.backend_start.ok_or("its start is not known")?;
     if pick.holds.is_some_and(|held| !index.may_hold(pick.pid, held)) {
         return Err(format!("{}", Change::HoldsNotAnyMore));
     }
@@ -31,7 +31,7 @@ pub(super) fn of(
     let waits_only = ask.is_of_chains() && !blocks && index.graph.wait_of(party).is_some();
     let compared = rule::compared(ask.verb, backend, waits_only);
     if ask.verb == Verb::Cancel && backend.query_start.is_none() {
-        return Err("when its query began is not known".to_owned());
+        return Err("the start of its query is not known".to_owned());
     }
     if !rule::is_known(backend) {
         return Err(UNKNOWN.to_owned());

@@ -33,7 +33,7 @@ pub(super) use identity::changed;
 pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let mut plan = ActionPlan::new(ask.verb);
     let Some(index) = PlanIndex::of(context) else {
-        plan.refused.push(Refused::new("the server", Subject::Server, "nothing has been seen of it yet"));
+        plan.refused.push(Refused::new("the server", Subject::Server, "no snapshot of it yet"));
         return plan;
     };
     let SessionSelection { picks, refused, hidden } = choose::meant(&index, ask);

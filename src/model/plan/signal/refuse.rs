@@ -17,9 +17,9 @@ pub(super) fn check<'a>(
     if index.is_own(pick.pid) {
         return Err("this is locktop's own session".to_owned());
     }
-    let Some(backend) = index.backend(pick.pid) else { return Err("is gone".to_owned()) };
+    let Some(backend) = index.backend(pick.pid) else { return Err("has ended".to_owned()) };
     if pick.start.is_some() && backend.backend_start.is_some() && backend.backend_start != pick.start {
-        return Err("has ended; another session has its process id by now".to_owned());
+        return Err("has ended; another session has its pid now".to_owned());
     }
     if let Some(why) = backend.backend_type.as_deref().and_then(of_the_server) {
         return Err(why.to_owned());
@@ -31,8 +31,8 @@ pub(super) fn check<'a>(
     if backend.backend_start.is_none() {
         let role = index.snapshot.server().map(|server| text::identifier(&server.user)).unwrap_or_default();
         return Err(format!(
-            "when it began is hidden from this role, so it cannot be told from the next session with its process id: \
-             GRANT pg_read_all_stats TO {role}"
+            "its start is hidden from this role, so it cannot be distinguished from the next session with \
+             its pid: GRANT pg_read_all_stats TO {role}"
         ));
     }
     if verb == Verb::Cancel {
@@ -45,8 +45,8 @@ pub(super) fn check<'a>(
 /// What ends a prepared transaction, which has no process: a statement to be run by its owner in its database.
 pub(super) fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> String {
     let Some(row) = index.prepared(xact) else {
-        return "is a prepared transaction and has no process; ROLLBACK PREPARED ends it, by its name in \
-                pg_prepared_xacts"
+        return "is a prepared transaction and has no process; ROLLBACK PREPARED with its name \
+                in pg_prepared_xacts ends it"
             .to_owned();
     };
     let harmless = |name: &str| text::one_line(name).into_owned();
@@ -56,5 +56,5 @@ pub(super) fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> Strin
         .as_deref()
         .map_or_else(String::new, |name| format!(" as {} or a superuser", harmless(name)));
     let gid = text::literal(&row.gid);
-    format!("has no process to end. Run{database}{owner}: ROLLBACK PREPARED {gid}")
+    format!("has no process to terminate. Run{database}{owner}: ROLLBACK PREPARED {gid}")
 }

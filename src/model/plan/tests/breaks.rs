@@ -21,18 +21,21 @@ fn cancelling_needs_a_query() {
     };
     assert_eq!(told(State::Active), None);
     for (state, words) in [
-        (State::IdleInTransaction, "idle in transaction: there is no query to cancel; K ends the session"),
+        (State::IdleInTransaction, "idle in transaction: no query to cancel; K terminates the session"),
         (
             State::IdleInTransactionAborted,
-            "idle in a transaction that has failed already: there is no query to cancel; K ends the session",
+            "idle in a failed transaction: no query to cancel; K terminates the session",
         ),
-        (State::Idle, "idle: there is no query to cancel; K ends the session"),
-        (State::Disabled, "what it does is not known (track_activities is off there): K ends the session"),
-        (State::Starting, "is just connecting: there is no query to cancel yet"),
-        (State::Other, "whether it runs a query is not known: K ends the session"),
+        (State::Idle, "idle: no query to cancel; K terminates the session"),
+        (
+            State::Disabled,
+            "its activity is not known (track_activities is off for it); K terminates the session",
+        ),
+        (State::Starting, "is still connecting: no query to cancel yet"),
+        (State::Other, "not known whether it runs a query; K terminates the session"),
         (
             State::FastpathFunctionCall,
-            "calls a function by the fast path, of which nothing is known; K ends the session",
+            "executes a fast-path function call; whether a cancel is safe is not known; K terminates the session",
         ),
     ] {
         assert_eq!(told(state).as_deref(), Some(words), "{state:?}");
@@ -186,8 +189,8 @@ fn a_worker_of_the_queue_and_the_owner_of_a_lease_are_told() {
     assert_eq!(
         told,
         [
-            "works on item 5 (mail␛[2J): the attempt is lost; R on the queue puts it back",
-            "has lease backup of locktop.distlock, 40s left: nobody gives it back, and others wait until it has expired"
+            "works on item 5 (mail␛[2J): the attempt is lost; R on the queue returns it",
+            "has lease backup of locktop.distlock, 40s left: it is not released, and others wait until it expires"
         ]
     );
     assert_eq!(plan.confirm, Confirm::Owner("7".to_owned()));

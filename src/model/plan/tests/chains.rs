@@ -100,7 +100,7 @@ fn the_root_is_offered_and_meant() {
     let waiter = plan(&view, Verb::Terminate, Scope::This, 4470);
     assert_eq!(
         words(&waiter),
-        "no session; root ending this frees no session; the root is 4312 app@web-3: 1 continues now, 16 in turn"
+        "no session; root terminating this frees no session; the root is 4312 app@web-3: 1 continues now, 16 in turn"
     );
     assert_eq!(plan(&view, Verb::Terminate, Scope::This, 5100).offers, []);
     assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Root, 5100)), "neither waits nor blocks");
@@ -235,5 +235,5 @@ fn what_is_shown_old_is_said_to_be() {
     view.snapshot = Some(std::sync::Arc::new(snapshot));
     let plan = plan(&view, Verb::Terminate, Scope::This, 4312);
     let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
-    assert_eq!(told, ["the data is old by 7.0s: who waits for it is not of now"]);
+    assert_eq!(told, ["the data is old by 7.0s: its waiters may have changed"]);
 }

@@ -40,14 +40,14 @@ fn who_works_on_an_item_has_to_hold_its_key() {
     ] {
         assert_eq!(still_there(&plan, &context(&later.view())), [change]);
     }
-    let why = "7 does not hold its key, so nothing would tell whether it is on another item by then; K on the session itself \
-               ends it";
+    let why = "7 does not hold its key, so it could work on another item by then; use K on the \
+               session itself";
     for keys in [&[][..], &[key(10)], &[advisory(9)]] {
         assert_eq!(reason(&end_item(&worker(9, keys).view())), why, "{keys:?}");
     }
     let mut b = worker(9, &[]);
     b.items[0].backend_pid = None;
-    assert_eq!(reason(&end_item(&b.view())), "no session is known to work on it");
+    assert_eq!(reason(&end_item(&b.view())), "its session is not known");
 }
 
 /// Its heartbeats come on the same session, and whoever is to end it has to type its process id.
@@ -122,8 +122,8 @@ fn who_has_a_lease_is_ended_in_the_same_transaction_or_not_at_all() {
     let idle = owner(State::Idle).view();
     assert_eq!(
         reason(&end_lease(&idle)),
-        "7 is in no transaction, so nothing would tell whether it still has it by then; U ends the lease, K on the session \
-         itself ends that"
+        "7 has no open transaction, so it may no longer hold it by then; U ends the lease, or use K \
+         on the session itself"
     );
     let by_itself = one(&idle, Verb::Terminate, SelectedRow::Backend(id(7)));
     assert_eq!(identity(&by_itself).xact_start, Seen::Same(None), "what is meant is the session");

@@ -55,16 +55,12 @@ fn a_lease_is_compared_with_its_whole_row() {
     assert_eq!(kinds, [CautionKind::Futile, CautionKind::Owner], "as published, it is anybody's who renews");
     assert_eq!(
         plan.rows[0].facts,
-        [
-            "owner node2",
-            "whether its owner is alive is not known",
-            "ends by itself 20s after its last renewal"
-        ]
+        ["owner node2", "whether its owner is alive is not known", "expires 20s after its last renewal"]
     );
     for (name, reason) in [
-        ("7", "has expired: whoever asks next gets it, and there is nothing to end"),
-        ("9", "was given back: there is nothing to end"),
-        ("10", "nobody has it"),
+        ("7", "has expired: the next request gets it; nothing to end"),
+        ("9", "was released: nothing to end"),
+        ("10", "it is not held"),
     ] {
         let plan = unlock(&view, name);
         assert_eq!((plan.rows.len(), reasons(&plan)), (0, vec![reason]), "{name}");
@@ -96,7 +92,7 @@ fn a_lease_without_what_can_be_compared_is_left_alone() {
     let mut b = Builder::default();
     b.lease("1", "node1", 60.0, 1.0).term = None;
     let plan = unlock(&b.view(), "1");
-    assert_eq!(reasons(&plan), ["its table does not say for how long it is, so nothing can be compared"]);
+    assert_eq!(reasons(&plan), ["its table has no duration, so nothing can be compared"]);
 }
 
 #[test]
@@ -140,9 +136,9 @@ fn a_lock_in_redis_is_compared_with_its_value() {
         (&*lease.key, plan.confirm.clone()),
         (b"job:7".as_slice(), Confirm::Owner("job:7".to_owned()))
     );
-    assert_eq!(plan.rows[0].does, "delete job:7 on 3 servers, where its value is what is shown");
-    assert_eq!(plan.rows[0].cautions[0].words, "1 of 3 servers do not answer: there it may stay");
-    assert_eq!(plan.rows[0].facts[2..], ["never ends by itself".to_owned(), "on 2 of 3 servers".to_owned()]);
+    assert_eq!(plan.rows[0].does, "delete job:7 on 3 serversif its value is the one shown");
+    assert_eq!(plan.rows[0].cautions[0].words, "1 of 3 servers do not answer: it may remain there");
+    assert_eq!(plan.rows[0].facts[2..], ["never expires".to_owned(), "on 2 of 3 servers".to_owned()]);
     assert_eq!(still_there(&plan, &context(&view)), [None]);
     let other = redis(LockValue::text(b"host-2:def"));
     assert_eq!(still_there(&plan, &context(&other)), [Some(Change::OtherRow)]);
@@ -150,7 +146,7 @@ fn a_lock_in_redis_is_compared_with_its_value() {
     assert_eq!(still_there(&plan, &context(&unseen)), [Some(Change::Gone)]);
     let long = redis(LockValue::Text { bytes: b"host".as_slice().into(), whole: false });
     let plan = leases(&context(&long), &[id]);
-    assert_eq!(reasons(&plan), ["its value is longer than what is read of it, so it cannot be compared"]);
+    assert_eq!(reasons(&plan), ["its value is too long to be read, so it cannot be compared"]);
 }
 
 fn item(view: &View, verb: Verb, id: i64) -> ActionPlan {
@@ -161,7 +157,7 @@ fn item(view: &View, verb: Verb, id: i64) -> ActionPlan {
 #[test]
 fn an_item_is_taken_only_from_nobody() {
     let view = queue(0.0).view();
-    let works = "6101 works on it: end that session first, or it runs twice";
+    let works = "6101 is working on it: terminate that session first, or it runs twice";
     let unknown = "it may be running, and might run twice";
     let (put_back, set_aside) = (Verb::Requeue, Verb::SetAside);
     for (id, verb, reason) in [
@@ -175,7 +171,7 @@ fn an_item_is_taken_only_from_nobody() {
         (41_100, set_aside, Some("has been set aside already; R puts it back")),
         (41_214, put_back, Some("it is pending already")),
         (41_214, set_aside, None),
-        (1, put_back, Some("is gone, or done")),
+        (1, put_back, Some("was removed, or is done")),
     ] {
         let plan = item(&view, verb, id);
         assert_eq!(plan.refused.first().map(|refused| &*refused.reason), reason, "{id} {verb:?}");
@@ -212,7 +208,7 @@ fn a_task_is_switched_and_made_due() {
         (6, Verb::Enable, Some("is enabled already")),
         (6, Verb::MakeDue, None),
         (5, Verb::MakeDue, Some("is due already")),
-        (3, Verb::MakeDue, Some("runs: when it is due next is set when it ends")),
+        (3, Verb::MakeDue, Some("is running: its next due time is set when it ends")),
         (3, Verb::Disable, None),
     ] {
         let plan = task(&view, verb, id);
@@ -237,7 +233,7 @@ fn a_task_is_switched_and_made_due() {
     let mut b = jobs(0.0);
     b.tasks.iter_mut().find(|task| task.id == 6).unwrap().enabled = None;
     let plan = task(&b.view(), Verb::Disable, 6);
-    assert_eq!(reasons(&plan), ["its table has no column is_enabled: it can be neither switched on nor off"]);
+    assert_eq!(reasons(&plan), ["its table has no column is_enabled: it cannot be enabled or disabled"]);
 }
 
 fn these(view: &View, ids: &[i64]) -> Recovery {
@@ -271,7 +267,7 @@ fn only_what_can_be_recovered_is_asked_for() {
     for (id, reason) in [
         (1, "runs, within its timeout of 10m00s"),
         (5, "it is not running"),
-        (6, "it is not running; 6106 holds its key for nothing: K ends that session"),
+        (6, "it is not running; 6106 holds its key without an execution: K terminates that session"),
     ] {
         let recovery = these(&view, &[id]);
         assert_eq!((asked(&recovery), &*recovery.refused[0].reason), (None, reason), "{id}");
@@ -376,7 +372,7 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     assert_eq!((both.rows.len(), both.confirm), (2, Confirm::Count(2)));
     let left = plan(&[slow(), other], false);
     assert_eq!((left.rows.len(), left.refused.len(), left.confirm), (1, 1, Confirm::Yes));
-    assert!(left.refused[0].reason.starts_with("left alone: pid 4312 holds its key"));
+    assert!(left.refused[0].reason.starts_with("skipped: pid 4312 holds its key"));
     assert_eq!(plan(&[], true).confirm, Confirm::Nothing);
     let gives_up = |running: Running| {
         let kinds = plan(&[running], false).rows.remove(0).cautions;

@@ -118,7 +118,7 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
     let leaked = one(&view, Verb::Terminate, SelectedRow::Task(task(6), None));
     assert_eq!((identity(&leaked).pid, leaked.confirm.clone()), (6106, Confirm::Yes));
     let orphan = one(&view, Verb::Terminate, SelectedRow::Task(task(7), None));
-    assert_eq!(reason(&orphan), "nobody holds its key: there is no session to end");
+    assert_eq!(reason(&orphan), "no session holds its key: nothing to terminate");
     // By its session it is the same owner, whose query may be cancelled all the same.
     let plan = one(&view, Verb::Terminate, SelectedRow::Backend(id(6103)));
     assert_eq!(plan.confirm, Confirm::Owner("6103".to_owned()));
@@ -131,14 +131,14 @@ fn what_has_no_identity_has_no_key() {
     let plan = one(&hidden, Verb::Terminate, SelectedRow::Backend(unseen));
     assert_eq!(
         reason(&plan),
-        "when it began is hidden from this role, so it cannot be told from the next session with its process id: \
-         GRANT pg_read_all_stats TO \"locktop\""
+        "its start is hidden from this role, so it cannot be distinguished from the next session with \
+         its pid: GRANT pg_read_all_stats TO \"locktop\""
     );
     let view = session(State::Active, |_| {});
     let other = BackendId { pid: 7, backend_start: Some(at(-10.0)) };
     let plan = one(&view, Verb::Terminate, SelectedRow::Backend(other));
-    assert_eq!(reason(&plan), "has ended; another session has its process id by now");
-    assert_eq!(reason(&one(&view, Verb::Terminate, SelectedRow::Backend(id(8)))), "is gone");
+    assert_eq!(reason(&plan), "has ended; another session has its pid now");
+    assert_eq!(reason(&one(&view, Verb::Terminate, SelectedRow::Backend(id(8)))), "has ended");
     assert_eq!(reason(&one(&view, Verb::Terminate, SelectedRow::Other)), "is not a session");
     let none = sessions(&context(&view), &Ask::new(Verb::Terminate, Vec::new()));
     assert_eq!(none.why_over().unwrap(), "nothing selected");
@@ -168,7 +168,8 @@ fn a_prepared_transaction_is_ended_by_a_statement() {
     let root = view.graph.roots.iter().find(|root| matches!(root.party, Party::Prepared(_))).unwrap();
     let Party::Prepared(xact) = root.party else { unreachable!() };
     let plan = one(&view, Verb::Terminate, SelectedRow::Prepared(xact));
-    let words = "has no process to end. Run in app as billing or a superuser: ROLLBACK PREPARED 'order-17'";
+    let words =
+        "has no process to terminate. Run in app as billing or a superuser: ROLLBACK PREPARED 'order-17'";
     assert_eq!(reason(&plan), words);
     assert_eq!(plan.refused[0].subject, Subject::Party(root.party));
 }
@@ -183,7 +184,7 @@ fn a_parallel_worker_stands_for_its_leader() {
     let both = Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id(8)), SelectedRow::Backend(id(7))]);
     let plan = sessions(&context(&view), &both);
     assert_eq!(identity(&plan).pid, 7, "once");
-    assert_eq!(plan.rows[0].cautions[0].words, "8 is a parallel worker of it: its leader, 7, is meant");
+    assert_eq!(plan.rows[0].cautions[0].words, "8 is a parallel worker; its leader is 7");
     let later = plan.refreshed(&context(&view));
     assert_eq!(later.rows[0].cautions, plan.rows[0].cautions, "it is said for as long as it is asked");
 }
@@ -198,11 +199,12 @@ fn a_missing_right_is_named_before_anything_is_asked() {
         let plan = sessions(&context, &Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id(7))]));
         plan.refused.first().map(|refused| refused.reason.clone())
     };
-    let lacks = "role \"ops\" may not end sessions of \"app\": GRANT pg_signal_backend TO \"ops\"";
+    let lacks =
+        "role \"ops\" is not permitted to terminate sessions of \"app\": GRANT pg_signal_backend TO \"ops\"";
     assert_eq!(with(&rights).as_deref(), Some(lacks));
     assert_eq!(with(&Rights { signal_backend: true, ..rights.clone() }), None);
     let superuser = Rights { signal_backend: true, superusers: vec!["app".into()], ..rights };
-    assert!(with(&superuser).unwrap().ends_with("only a superuser may"));
+    assert!(with(&superuser).unwrap().ends_with("only a superuser is"));
 }
 
 #[test]
@@ -250,7 +252,7 @@ fn a_plan_is_refreshed_and_says_what_has_changed() {
     assert_eq!(changed(|b| b.backends[0].backend_start = None), Some(Change::Hidden));
     assert_eq!(changed(|b| b.backends[0].query_start = Some(at(-1.0))), None);
     let gone = plan.refreshed(&context(&later(without_the_first)));
-    assert_eq!(gone.why_over().unwrap(), "4312 app@web-3: is gone");
+    assert_eq!(gone.why_over().unwrap(), "4312 app@web-3: has ended");
     assert_eq!(gone.effect, None);
     assert_eq!(gone.refreshed(&context(&later(|_| {}))).rows[0].change, Some(Change::Gone), "once is enough");
     let command = gone.command(TargetId(0), 3, 5.0);
@@ -286,7 +288,7 @@ fn a_session_of_which_nothing_is_shown_is_left_alone() {
         (backend.xact_start, backend.query_start, backend.state_change) = (None, None, None);
     });
     let plan = one(&off, Verb::Terminate, SelectedRow::Backend(id(7)));
-    assert!(reason(&plan).starts_with("what it does is not known (track_activities is off there)"));
+    assert!(reason(&plan).starts_with("its activity is not known (track_activities is off for it)"));
 }
 
 #[test]

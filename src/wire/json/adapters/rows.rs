@@ -66,7 +66,7 @@ struct Job<'a> {
     error: Option<&'a str>,
     note: Option<&'a str>,
     concurrency_key: Option<&'a str>,
-    /// Why it goes no further by itself.
+    /// Why it will not continue without help.
     stuck: Option<&'a str>,
 }
 

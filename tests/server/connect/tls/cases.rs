@@ -172,7 +172,7 @@ impl Maker<'_> {
                 self.ca.file(good),
                 self.case("known, not signed by itself", good, always("which is not among")),
             ),
-            with(self.ca.file("none"), self.case("no file", good, always("there is no file of authorities"))),
+            with(self.ca.file("none"), self.case("no file", good, always("the file of authorities"))),
             with(
                 self.ca.file("server.key"),
                 self.case("no certificate in the file", good, always("has no certificate in PEM")),
@@ -221,12 +221,12 @@ impl Maker<'_> {
             self.case(
                 "constrained, by alternative name",
                 under(&constrained, "limited", "/CN=x", &self.good),
-                always("its authority may not sign for its names"),
+                always("its authority is not permitted to sign its names"),
             ),
             self.case(
                 "constrained, by the subject alone",
                 under(&constrained, "limited-cn", &common, plain),
-                always("its authority may not sign for its names"),
+                always("its authority is not permitted to sign its names"),
             ),
             self.case(
                 "in between one that may not sign",
@@ -254,7 +254,7 @@ impl Maker<'_> {
                 self.case(
                     "more in between than allowed",
                     under(&beneath_alone, "deep", "/CN=x", &self.good),
-                    always("more authorities are in between"),
+                    always("its chain has more authorities"),
                 ),
             ),
             with(
@@ -286,7 +286,7 @@ impl Maker<'_> {
         };
         let authority = format!("{}basicConstraints=critical,CA:TRUE\n", self.good);
         let (itself, as_authority) = (own("itself", &self.good), own("as-authority", &authority));
-        let unknown = always("signed itself, and is not among those in");
+        let unknown = always("is self-signed, and not among those in");
         let known = |case: Case| Case { root: case.certificate.clone(), errors: WORKS, ..case };
         vec![
             self.case("signed by itself", &itself, unknown),

@@ -98,11 +98,11 @@ async fn a_server_that_wants_a_certificate() {
     let said = stage.verdict(&with(&other, "somebody.key"), Verdict::No).await;
     assert!(said.contains("certified"), "{said}");
     let said = stage.verdict(&with(&foreign, "foreign.key"), Verdict::No).await;
-    assert!(said.contains("does not accept our certificate"), "{said}");
+    assert!(said.contains("does not accept the client certificate"), "{said}");
     let said = stage.verdict(&with(&good, "somebody.key"), Verdict::No).await;
     assert!(said.contains("is not the key of"), "{said}");
     let said = stage.verdict(&with(&good, "none.key"), Verdict::No).await;
-    assert!(said.contains("and not its key"), "{said}");
+    assert!(said.contains("but not its key"), "{said}");
     let said = stage.verdict(&with(&stage.ca.file("certified.key"), "certified.key"), Verdict::No).await;
     assert!(said.contains("has no certificate in PEM"), "{said}");
     // One that is not there is none.
@@ -148,7 +148,7 @@ async fn a_server_that_wants_a_certificate() {
         ..locktop::pg::conninfo::Sources::of_process(Some(&target), locktop::pg::conninfo::Flags::default())
     };
     let resolve = || locktop::pg::conninfo::ConnInfo::resolve(&sources).unwrap();
-    assert!(refused(&resolve()).await.to_string().contains("signed itself"), "by the file of authorities");
+    assert!(refused(&resolve()).await.to_string().contains("is self-signed"), "by the file of authorities");
     std::fs::remove_file(own.join("root.crt")).unwrap();
     assert_eq!(theirs(&target, stage.home.path()).0, Verdict::Encrypted);
     connected(&resolve()).await;
@@ -167,7 +167,7 @@ async fn keys_that_others_may_read_and_keys_that_are_encrypted() {
         |file: &Path, mode| std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
     mode(&key, 0o644);
     let said = stage.verdict(&with(&key, ""), Verdict::No).await;
-    assert!(said.contains("may be read by others: chmod 600"), "{said}");
+    assert!(said.contains("can be read by other users: chmod 600"), "{said}");
     mode(&key, 0o600);
 
     let locked = |name: &str, arguments: &[&str]| {

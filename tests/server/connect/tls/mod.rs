@@ -99,7 +99,7 @@ async fn every_certificate_in_every_mode_as_in_psql() {
                 let expected = match (mode, root) {
                     ("verify-ca", Some(_)) => case.errors[0],
                     ("verify-full", Some(_)) => case.errors[1],
-                    ("verify-ca" | "verify-full", None) => Some("there is no file of authorities"),
+                    ("verify-ca" | "verify-full", None) => Some("the file of authorities"),
                     _ => None,
                 };
                 let named = mine != Verdict::No || expected.is_none_or(|words| said.contains(words));
@@ -177,7 +177,7 @@ async fn a_revoked_certificate() {
         old.display()
     );
     let (mine, said) = ours(&target).await;
-    assert!(mine == Verdict::No && said.contains("has to be of version 2"), "{said}");
+    assert!(mine == Verdict::No && said.contains("must have version 2"), "{said}");
 }
 
 /// OpenSSL's variable names the system's authorities, here as there.

@@ -39,7 +39,7 @@ fn tables(environment: &Environment) -> String {
     let leases = format!("{}.distlock", environment.schema.quoted());
     format!(
         "DROP TABLE IF EXISTS {SCHEMA}.lease_terms, {SCHEMA}.lease_writes, {SCHEMA}.lease_losses, {SCHEMA}.lease_question;
-         -- While somebody who looks on has a question open, holders work on.
+         -- While a user has a question open, holders keep working.
          CREATE TABLE {SCHEMA}.lease_question (is_open boolean NOT NULL);
          INSERT INTO {SCHEMA}.lease_question VALUES (false);
          CREATE TABLE {SCHEMA}.lease_terms (
@@ -143,12 +143,12 @@ impl Leases {
         let first_error = self.runner.first_error();
         Ok(ContestOutcome::new(found.tally(Contest::Leases.as_str()))
             .zero(&[
-                ("overlaps", "new holders before the one before had ended"),
-                ("tokens_back", "tokens that were not above all before them"),
-                ("stale_writes_accepted", "writes counted after somebody else had the lease"),
+                ("overlaps", "new holders before the previous one had ended"),
+                ("tokens_back", "tokens that are not above all previous ones"),
+                ("stale_writes_accepted", "writes accepted after another session acquired the lease"),
             ])
-            .must_not(silent, "who woke too late was not refused once")
-            .some("acquired", "no lease was had", first_error.as_deref())
+            .must_not(silent, "no late holder was refused")
+            .some("acquired", "no lease was acquired", first_error.as_deref())
             .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Self, TasksError> {
         let tables = TABLES.replace('@', SCHEMA).replace('#', &environment.schema.quoted());
-        client.batch_execute(&tables).await.map_err(TasksError::server("who ended which item"))?;
+        client.batch_execute(&tables).await.map_err(TasksError::server("the runs of items"))?;
         let table = format!("{}.task_queue", environment.schema.quoted());
         let faults = FaultPlan {
             targets: format!(
@@ -141,11 +141,11 @@ impl Queue {
         let first_error = self.runner.first_error();
         Ok(ContestOutcome::new(found.tally(Contest::Queue.as_str()))
             .zero(&[
-                ("overlapping_runs", "runs of an item that another run of it met"),
+                ("overlapping_runs", "runs of an item that overlap another run of it"),
                 ("finished_twice", "items that were completed more than once"),
-                ("finished_undone", "items that are completed, and that nobody has done to the end"),
-                ("lost_items", "items that were put in and are not there"),
-                ("stranded_items", "items that nobody works on and nobody can have"),
+                ("finished_undone", "items that are completed, but that no worker finished"),
+                ("lost_items", "items that were added and are missing"),
+                ("stranded_items", "items that no worker runs and no worker can take"),
             ])
             .some("finishes", "no item was completed", first_error.as_deref())
             .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))

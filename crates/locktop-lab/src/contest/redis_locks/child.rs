@@ -34,7 +34,7 @@ pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed:
         let locks = RedisLocks::connect(urls, options.clone()).map_err(|error| error.to_string())?;
         Ok::<_, String>(Set { name, locks })
     };
-    let (one, five) = urls.split_at_checked(1).ok_or("there are no servers")?;
+    let (one, five) = urls.split_at_checked(1).ok_or("no servers")?;
     let sets = [set("one", one)?, set("five", five)?];
     let mut random = Rng::with_seed(seed ^ u64::from(config.process.unsigned_abs()) << 32);
     loop {

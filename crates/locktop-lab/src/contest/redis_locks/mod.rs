@@ -50,7 +50,7 @@ impl RedisContest {
     pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Self, TasksError> {
         let servers = Servers::start(environment).await?;
         let tables = TABLES.replace('@', SCHEMA);
-        client.batch_execute(&tables).await.map_err(TasksError::server("who held which lock"))?;
+        client.batch_execute(&tables).await.map_err(TasksError::server("the holders of locks"))?;
         let faults = FaultPlan {
             // Of the locks that somebody else is going to want.
             targets: format!(
@@ -100,11 +100,11 @@ impl RedisContest {
         let first_error = self.runner.first_error();
         Ok(ContestOutcome::new(found.tally(Contest::Redis.as_str()))
             .zero(&[
-                ("overlaps", "locks held by two at one moment"),
-                ("double_submissions", "forms submitted once more"),
-                ("double_task_runs", "tasks run once more"),
+                ("overlaps", "locks held by two at the same time"),
+                ("double_submissions", "forms submitted twice"),
+                ("double_task_runs", "tasks run twice"),
             ])
-            .some("acquired", "no lock was had", first_error.as_deref())
+            .some("acquired", "no lock was acquired", first_error.as_deref())
             .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))
     }
 }

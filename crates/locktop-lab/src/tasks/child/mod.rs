@@ -37,8 +37,7 @@ pub async fn run() -> Result<(), String> {
     });
     let line = config.await.unwrap_or_default();
     let config: WorkerConfig = serde_json::from_str(&line).map_err(|_| {
-        "\"locktop demo-worker\" is a part of \"locktop demo\", which starts it and tells it what to do"
-            .to_owned()
+        "\"locktop demo-worker\" is a part of \"locktop demo\", which starts and controls it".to_owned()
     })?;
     match &config.role {
         WorkerRole::Tasks if config.recipe => Box::pin(recipe::run(&config, quit)).await,

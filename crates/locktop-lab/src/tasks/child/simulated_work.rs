@@ -63,7 +63,7 @@ pub(super) async fn simulate<R>(
     })
 }
 
-/// The timer's own clock, which is no time of day.
+/// The timer's own clock, which is not a time of day.
 #[expect(clippy::disallowed_methods, reason = "where an interval of the timer begins")]
 fn start() -> tokio::time::Instant {
     tokio::time::Instant::now()

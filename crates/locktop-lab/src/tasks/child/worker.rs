@@ -34,7 +34,7 @@ impl Work for DemoTasks {
         let task = task_of(job).map_err(WorkError::Failed)?;
         let payload = job.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
         let payload =
-            payload.ok_or_else(|| WorkError::Failed("its payload is none of the demo's".to_owned()))?;
+            payload.ok_or_else(|| WorkError::Failed("its payload is not one of the demo".to_owned()))?;
         let payload = match payload.ends {
             TaskEnd::Fails if job.attempt > 1 => Payload { ends: TaskEnd::Well, ..payload },
             _ => payload,
@@ -66,5 +66,5 @@ impl DemoTasks {
 
 /// The id of a task, which has half the size of an item's.
 fn task_of(job: &Job) -> Result<i32, String> {
-    i32::try_from(job.task_id).map_err(|_| format!("{} is the id of no task", job.task_id))
+    i32::try_from(job.task_id).map_err(|_| format!("{} is not the id of a task", job.task_id))
 }

@@ -33,6 +33,6 @@ pub(super) fn table() -> String {
              outcome text
          ) WITH (fillfactor = 60);
          COMMENT ON TABLE {SCHEMA}.witness IS
-             'What ran when, as the workers themselves say: on another connection than their lock''s, before, during and after'"
+             'The runs of tasks as their workers record them, on a connection other than that of their lock, before, during and after'"
     )
 }

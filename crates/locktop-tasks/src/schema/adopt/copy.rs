@@ -252,7 +252,7 @@ fn with_columns(mut notes: Vec<String>, table: &Table, published: &Published) ->
 fn taken_meanwhile(error: tokio_postgres::Error) -> SchemaError {
     match error.as_db_error() {
         Some(db) if *db.code() == SqlState::UNIQUE_VIOLATION => SchemaError::Server(format!(
-            "{}; where somebody has just added that row here, run this again",
+            "{}; if another session has just added that row here, run this again",
             words(db)
         )),
         _ => error.into(),

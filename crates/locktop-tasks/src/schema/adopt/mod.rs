@@ -123,7 +123,7 @@ async fn ready(transaction: &Transaction<'_>, place: &Schema) -> Result<(), Sche
         }
         State::Installed { objects, .. } => {
             let odd = [Found::Changed, Found::Missing];
-            refuse(schema, &objects, &odd, "what was changed since it was installed")
+            refuse(schema, &objects, &odd, "changed since the installation")
         }
     }
 }
@@ -144,7 +144,7 @@ async fn copied(
             adopted.tables.push(copy.executions(tasks, log).await?);
         }
     } else if source.log.is_some() {
-        let notes = vec!["left there: there is no scheduled_tasks beside it".to_owned()];
+        let notes = vec!["not copied: its schema has no scheduled_tasks".to_owned()];
         adopted.tables.push(Taken { table: tables::LOG.name, rows: 0, enabled: 0, skipped: 0, notes });
     }
     if let Some(queue) = &source.queue {

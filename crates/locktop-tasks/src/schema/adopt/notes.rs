@@ -16,7 +16,7 @@ pub(super) struct Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Copied {
     pub(super) rows: i64,
-    /// Enabled, running or being worked on, there.
+    /// Enabled, running or in progress, there.
     pub(super) active: i64,
     /// Tasks without a schedule; all else with a status of its own.
     pub(super) odd: i64,
@@ -45,19 +45,19 @@ pub(super) fn tasks(
         match verdict.name.as_str() {
             "here" => notes.push(format!("{rows} here since before")),
             "clash" => notes.push(format!(
-                "{rows} skipped, since another task here has that name: {}; rename one, and run this again",
+                "{rows} skipped, because another task here has that name: {}; rename one, and run this again",
                 listed(&verdict.first, verdict.rows)
             )),
             "schedule" => {
                 let reasons: Vec<String> = bad.iter().take(3).map(|(_, reason)| reason.clone()).collect();
                 notes.push(format!(
-                    "{rows} skipped, since the schedule is not understood: {} ({}); correct it there, and run this again",
+                    "{rows} skipped, because the schedule is not valid: {} ({}); correct it there, and run this again",
                     listed(&verdict.first, verdict.rows),
                     reasons.join("; ")
                 ));
             }
             "twice" => notes.push(format!(
-                "{rows} skipped, since several there have one name: {}; rename all but one, and run this again",
+                "{rows} skipped, because several there have the same name: {}; rename all but one, and run this again",
                 listed(&verdict.first, verdict.rows)
             )),
             "nameless" => notes.push(format!("{rows} skipped without an id, a name or a type")),
@@ -72,17 +72,17 @@ pub(super) fn tasks(
 }
 
 pub(super) fn executions(verdicts: &[Verdict], copied: &Copied) -> Vec<String> {
-    let left = ("taskless", "skipped, whose task was not taken");
-    jobs(verdicts, copied, left, "running there with a key that nobody holds: failed here")
+    let left = ("taskless", "skipped, because their task was not copied");
+    jobs(verdicts, copied, left, "running there with a free key: failed here")
 }
 
 pub(super) fn items(verdicts: &[Verdict], copied: &Copied) -> Vec<String> {
-    let left = ("open", "pending, and left there: --enable takes them");
-    jobs(verdicts, copied, left, "processing there with a key that nobody holds: pending here")
+    let left = ("open", "pending, not copied: --enable copies them");
+    jobs(verdicts, copied, left, "processing there with a free key: pending here")
 }
 
 /// Of executions and items. `left` is the verdict on those that are not copied, and what is said of them;
-/// `active` of those that were being worked on.
+/// `active` of those that were in progress.
 fn jobs(verdicts: &[Verdict], copied: &Copied, left: (&str, &str), active: &str) -> Vec<String> {
     let mut notes = Vec::new();
     for verdict in verdicts {
@@ -98,7 +98,7 @@ fn jobs(verdicts: &[Verdict], copied: &Copied, left: (&str, &str), active: &str)
     }
     if copied.odd > 0 {
         let odd = number(copied.odd);
-        notes.push(format!("{odd} with another status: failed here, and error_message has the word"));
+        notes.push(format!("{odd} with another status: failed here, with the status in error_message"));
     }
     notes.extend(renumbered(copied));
     notes
@@ -107,7 +107,7 @@ fn jobs(verdicts: &[Verdict], copied: &Copied, left: (&str, &str), active: &str)
 fn renumbered(copied: &Copied) -> Option<String> {
     (copied.renumbered > 0).then(|| {
         format!(
-            "{} with a new id, since the old one is in use here: {}",
+            "{} with a new id, because the old one is in use here: {}",
             number(copied.renumbered),
             listed(&copied.first, copied.renumbered)
         )
@@ -148,21 +148,21 @@ mod tests {
             tasks(&verdicts, &copied, &[], false),
             [
                 "all disabled here, 2 enabled there",
-                "1 skipped, since another task here has that name: cleanup; rename one, and run this again",
+                "1 skipped, because another task here has that name: cleanup; rename one, and run this again",
                 "1,234 here since before",
                 "1 without a schedule: here such a task runs once",
-                "12 with a new id, since the old one is in use here: 1 is 7, 2 is 8 and 10 more",
+                "12 with a new id, because the old one is in use here: 1 is 7, 2 is 8 and 10 more",
             ]
         );
         let bad = [("often".to_owned(), "cron expression \"often\" has 1 fields in place of 5".to_owned())];
         assert_eq!(
             tasks(&[verdict("schedule", 1, &["sync"])], &Copied::default(), &bad, true),
             [
-                "1 skipped, since the schedule is not understood: sync (cron expression \"often\" has 1 fields in place of 5); \
+                "1 skipped, because the schedule is not valid: sync (cron expression \"often\" has 1 fields in place of 5); \
               correct it there, and run this again"
             ]
         );
         let open = [verdict("open", 4, &["1"])];
-        assert_eq!(items(&open, &Copied::default()), ["4 pending, and left there: --enable takes them"]);
+        assert_eq!(items(&open, &Copied::default()), ["4 pending, not copied: --enable copies them"]);
     }
 }

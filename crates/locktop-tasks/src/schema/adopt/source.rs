@@ -56,12 +56,12 @@ impl Source {
             reason: reason.to_owned(),
         };
         let rows = transaction.query_typed(&without_comments(PLACE), name).await?;
-        let Some(row) = rows.first() else { return Err(not("the server says nothing of it")) };
+        let Some(row) = rows.first() else { return Err(not("the server does not report it")) };
         if !row.try_get::<_, bool>(0)? {
-            return Err(not("there is no such schema: its name is taken as it is, and case counts"));
+            return Err(not("no such schema: the name is case-sensitive, without quotes"));
         }
         if row.try_get::<_, bool>(1)? {
-            return Err(not("it is locktop's own, not one of published tables"));
+            return Err(not("it is locktop's own schema, not one of published tables"));
         }
         let role: String = row.try_get(2)?;
         let mut found = Vec::new();
@@ -73,7 +73,7 @@ impl Source {
         let mut take = |published: &Published| take(&mut found, published, schema);
         let (tasks, log, queue) = (take(&TASKS)?, take(&LOG)?, take(&QUEUE)?);
         if tasks.is_none() && queue.is_none() {
-            return Err(not("there is neither scheduled_tasks nor task_queue in it"));
+            return Err(not("it has neither scheduled_tasks nor task_queue"));
         }
         Ok(Self { schema: schema.clone(), role, tasks, log, queue })
     }
@@ -110,7 +110,7 @@ impl Source {
     fn refused(&self, table: &Table, error: SchemaError) -> SchemaError {
         match error {
             SchemaError::Locked(_) => SchemaError::Locked(format!(
-                "a transaction is writing to {}, or has it locked; run this again when that has ended",
+                "a transaction is writing to {}, or has locked it; run this again when that has ended",
                 self.name(table)
             )),
             SchemaError::Forbidden { message, .. } => {
@@ -136,15 +136,12 @@ fn take(
     let Some(at) = found.iter().position(|table| table.name == published.name) else { return Ok(None) };
     let table = found.swap_remove(at);
     if let Some(odd) = &table.odd {
-        return not(format!(
-            "{} {odd}: only plain tables are adopted, as they were published",
-            published.name
-        ));
+        return not(format!("{} {odd}: only plain tables can be adopted", published.name));
     }
     for (name, kind) in published.needed {
         if !has(&table.columns, name, *kind) {
             return not(format!(
-                "{} has no column {name} of type {}, which the published one has",
+                "{} has no column {name} of type {}, unlike the published table",
                 published.name,
                 kind.shown()
             ));
@@ -154,7 +151,7 @@ fn take(
         let column = table.columns.iter().find(|column| column.name == *name);
         if let Some(column) = column.filter(|_| !has(&table.columns, name, *kind)) {
             return not(format!(
-                "{}.{name} is of type {}, not {}: what it says is not understood",
+                "{}.{name} has the type {}, not {}: its values cannot be converted",
                 published.name,
                 column.shown,
                 kind.shown()

@@ -38,7 +38,7 @@ pub(super) struct Program {
 impl Program {
     /// From a payload; the error says what is wrong with it.
     pub(super) fn read(payload: &Map<String, Value>) -> Result<Self, String> {
-        const WRONG: &str = "has an \"argv\" that is no list of texts with a program first";
+        const WRONG: &str = "has an \"argv\" that is not a list of strings with a program first";
         let argv = payload.get("argv").and_then(Value::as_array).ok_or(WRONG)?;
         let argv: Option<Vec<String>> =
             argv.iter().map(|argument| argument.as_str().map(str::to_owned)).collect();
@@ -54,7 +54,7 @@ impl Program {
         };
         if let Some((name, _)) = env.iter().find(|(name, _)| !is_name(name)) {
             let name = locktop_base::text::one_line_prefix(name, 60);
-            return Err(format!("has an \"env\" with \"{name}\", which is no name of a variable"));
+            return Err(format!("has an \"env\" with \"{name}\", which is not a name of a variable"));
         }
         Ok(Self { argv, env })
     }
@@ -77,7 +77,7 @@ pub(super) async fn run(
             return match status {
                 Ok(status) if status.success() => Ok(said),
                 Ok(status) => Err(WorkError::Failed(with(&ended(status), &said))),
-                Err(error) => Err(WorkError::Failed(format!("its end is not known: {error}"))),
+                Err(error) => Err(WorkError::Failed(format!("its exit status is not known: {error}"))),
             };
         }
         () = tokio::time::sleep(limit) => WorkError::Failed(timed_out(limit)),

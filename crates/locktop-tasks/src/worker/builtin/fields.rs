@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub(super) fn seconds(payload: &Map<String, Value>, name: &str) -> Result<Duration, String> {
     let Some(value) = payload.get(name) else { return Err(format!("has no \"{name}\"")) };
     let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.ok_or_else(|| format!("has a \"{name}\" that is no number of seconds from 0 on"))
+    seconds.ok_or_else(|| format!("has a \"{name}\" that is not a number of seconds from 0"))
 }
 
 /// A text that has to be there, and has something in it.
@@ -25,13 +25,13 @@ fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, Stri
     match payload.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("has a \"{name}\" that is no text")),
+        Some(_) => Err(format!("has a \"{name}\" that is not a string")),
     }
 }
 
 /// The values of an object of texts, which may be there.
 pub(super) fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
-    let wrong = || format!("has a \"{name}\" that is no object of texts");
+    let wrong = || format!("has a \"{name}\" that is not an object of strings");
     match payload.get(name) {
         None => Ok(Vec::new()),
         Some(Value::Object(values)) => {

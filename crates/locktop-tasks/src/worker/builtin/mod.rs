@@ -72,7 +72,7 @@ impl Builtin {
         let kind = payload::kind(job)?;
         if !self.may(kind) {
             let name = kind.as_str();
-            return Err(format!("the type \"{name}\" is not allowed here: {}", kind.allowed_by()));
+            return Err(format!("the type \"{name}\" is not permitted here: {}", kind.allowed_by()));
         }
         Payload::read(kind, job)
     }

@@ -39,8 +39,8 @@ impl PayloadType {
     /// What to do where it is not allowed.
     pub(super) fn allowed_by(self) -> &'static str {
         match self {
-            Self::Command => "--allow-commands allows it",
-            Self::Sleep | Self::Sql | Self::Notify => "nothing has to allow it",
+            Self::Command => "--allow-commands permits it",
+            Self::Sleep | Self::Sql | Self::Notify => "no permission is needed",
         }
     }
 
@@ -86,7 +86,7 @@ pub(super) fn kind(job: &Job) -> Result<PayloadType, String> {
         Source::Queue => "item's name",
     };
     let known = PayloadType::ALL.iter().copied().map(PayloadType::as_str).collect::<Vec<_>>().join(", ");
-    Err(format!("the {what} \"{name}\" is not known: this worker knows {known}"))
+    Err(format!("the {what} \"{name}\" is not known: this worker runs {known}"))
 }
 
 impl Payload {
@@ -101,16 +101,16 @@ impl Payload {
         let Some(payload) = &job.payload else { return Err(wrong("is missing")) };
         let payload: Value =
             serde_json::from_str(payload).map_err(|error| wrong(&format!("cannot be read ({error})")))?;
-        let Value::Object(payload) = payload else { return Err(wrong("is no object")) };
+        let Value::Object(payload) = payload else { return Err(wrong("is not an object")) };
         let timeout = payload.contains_key("timeout").then(|| seconds(&payload, "timeout"));
         let timeout = timeout.transpose().map_err(|error| wrong(&error))?;
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(wrong("has a \"timeout\" of nothing"));
+            return Err(wrong("has a \"timeout\" of 0"));
         }
         // Past the task's own it is taken for slow, and may be ended by whoever looks after that.
         if let Some(timeout) = timeout.filter(|timeout| *timeout > job.timeout) {
             let (own, timeout) = (job.timeout.as_secs_f64(), timeout.as_secs_f64());
-            return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above its own of {own} s")));
+            return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above the task's own of {own} s")));
         }
         let what = match kind {
             PayloadType::Sleep => seconds(&payload, "seconds").map(PayloadWork::Sleep),
@@ -200,7 +200,7 @@ mod tests {
         let long = format!(r#"{{"channel": "a", "payload": "{}"}}"#, "x".repeat(8000));
         for (kind, payload, said) in [
             ("sleep", None, "is missing"),
-            ("sleep", Some("[]"), "is no object"),
+            ("sleep", Some("[]"), "is not an object"),
             ("sleep", Some("{}"), "has no \"seconds\""),
             ("sleep", Some(r#"{"seconds": -1}"#), "no number of seconds"),
             ("sleep", Some(r#"{"seconds": 1e300}"#), "no number of seconds"),
@@ -208,9 +208,13 @@ mod tests {
             ("sleep", Some(r#"{"seconds": "1"}"#), "no number of seconds"),
             ("sql", Some("{}"), "has no \"statement\""),
             ("sql", Some(r#"{"statement": "  "}"#), "empty \"statement\""),
-            ("sql", Some(r#"{"statement": 7}"#), "that is no text"),
+            ("sql", Some(r#"{"statement": 7}"#), "that is not a string"),
             ("sql", Some(r#"{"statement": "x", "timeout": 0}"#), "\"timeout\" of nothing"),
-            ("sql", Some(r#"{"statement": "x", "timeout": 60.5}"#), "of 60.5 s, above its own of 60 s;"),
+            (
+                "sql",
+                Some(r#"{"statement": "x", "timeout": 60.5}"#),
+                "of 60.5 s, above the task's own of 60 s;",
+            ),
             ("notify", Some(r#"{"channel": ""}"#), "empty \"channel\""),
             ("notify", Some(&long), "\"payload\" of more than 7999 bytes"),
             ("command", Some("{}"), "\"argv\""),
@@ -220,7 +224,7 @@ mod tests {
             assert!(error.contains("; such as {\""), "{error}");
         }
         let error = read(&job("mail", None)).unwrap_err();
-        assert!(error.ends_with("\"mail\" is not known: this worker knows sleep, sql, notify, command"));
+        assert!(error.ends_with("\"mail\" is not known: this worker runs sleep, sql, notify, command"));
         assert_eq!(read(&job("http", Some(r#"{"url": "https://a"}"#))).unwrap_err(), HTTP_REMOVED);
         let error = read(&job("a\u{1b}[2J\nb", None)).unwrap_err();
         assert!(!error.contains(|c: char| c.is_control()), "{error:?}");

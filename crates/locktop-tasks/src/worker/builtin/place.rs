@@ -45,7 +45,7 @@ pub(super) async fn open(info: &ConnInfo, key: i64, why: &mut String) -> Result<
         .await
         .map_err(|error| format!("no connection: {}", message(&error)))?
     {
-        "the statement of an earlier execution still runs".clone_into(why);
+        "the statement of an earlier execution is still running".clone_into(why);
         wait(&mut pause).await;
     }
     Ok(connection)

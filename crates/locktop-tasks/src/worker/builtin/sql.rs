@@ -21,8 +21,8 @@ const MARGIN: Duration = Duration::from_secs(1);
 const MORE: usize = 1000;
 
 /// A `BEGIN` does nothing, and whoever wrote it thinks that it does.
-const LEFT_OPEN: &str = "the statement left a transaction open, which was rolled back: BEGIN is not for a task, whose one statement is a \
-    transaction by itself";
+const LEFT_OPEN: &str = "the statement left a transaction open, which was rolled back: a task cannot use BEGIN, because its one \
+    statement is a transaction";
 /// What the driver says of a `COPY` that it was not asked for; it has no kind that could be asked for.
 const UNEXPECTED: &str = "unexpected message from server";
 
@@ -44,7 +44,7 @@ pub(super) async fn run(
     let connection = match opened {
         Ok(opened) => opened.map_err(WorkError::Failed)?,
         Err(_) if why.is_empty() => return Err(WorkError::Failed(timed_out(limit))),
-        Err(_) => return Err(WorkError::Failed(format!("{} before it began: {why}", timed_out(limit)))),
+        Err(_) => return Err(WorkError::Failed(format!("{} before it started: {why}", timed_out(limit)))),
     };
     let guard = Guard(Some(connection));
     let Some(connection) = &guard.0 else { return Ok(()) };
@@ -165,7 +165,7 @@ impl Drop for Guard {
 fn said(error: &Error) -> String {
     let mut text = message(error);
     if text == UNEXPECTED {
-        text.push_str(": COPY from STDIN or to STDOUT is not for a task, which has neither");
+        text.push_str(": a task cannot use COPY FROM STDIN or TO STDOUT");
     }
     if let Some(db) = error.as_db_error() {
         for (name, more) in [("detail", db.detail()), ("hint", db.hint())] {

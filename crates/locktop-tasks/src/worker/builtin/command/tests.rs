@@ -43,10 +43,10 @@ fn a_program_is_a_list_of_texts() {
         (json!({"argv": ["ls", 7]}), "argv"),
         (json!({"argv": ["-c", "x"]}), "argv"),
         (json!({"argv": [""]}), "argv"),
-        (json!({"argv": ["ls"], "env": ["A=1"]}), "no object of texts"),
-        (json!({"argv": ["ls"], "env": {"A": 1}}), "no object of texts"),
-        (json!({"argv": ["ls"], "env": {"A=B": "1"}}), "no name of a variable"),
-        (json!({"argv": ["ls"], "env": {"1A": "1"}}), "no name of a variable"),
+        (json!({"argv": ["ls"], "env": ["A=1"]}), "not an object of strings"),
+        (json!({"argv": ["ls"], "env": {"A": 1}}), "not an object of strings"),
+        (json!({"argv": ["ls"], "env": {"A=B": "1"}}), "not a name of a variable"),
+        (json!({"argv": ["ls"], "env": {"1A": "1"}}), "not a name of a variable"),
     ] {
         let error = program(&payload).unwrap_err();
         assert!(error.contains(said), "{payload}: {error}");
