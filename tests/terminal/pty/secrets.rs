@@ -54,7 +54,7 @@ async fn no_screen_and_no_question_has_the_password_of_others() {
     dashboard.screen.keys("y");
     wait_for("the result to be on record", || dashboard.on_record("\"event\":\"result\"") > 0);
     dashboard.screen.keys("8");
-    dashboard.screen.shows("8 Events");
+    dashboard.screen.shows("─ Events ·");
     seen.push(dashboard.screen.contents());
     dashboard.quit();
     for contents in &seen {

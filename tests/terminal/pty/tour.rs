@@ -62,7 +62,7 @@ async fn the_keys_of_screens_and_pages() {
 
     screen.keys("7!");
     screen.shows("Findings ·");
-    screen.keys("<enter>");
+    screen.keys("2");
     screen.hides("Findings ·");
     screen.shows_selected(&root);
 
