@@ -66,7 +66,8 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     // `holds "nightly-export"`, `holds advisory 1`: the row has room for what that is.
     let lock_in_row = match holds.strip_prefix(", holds ") {
         Some(name) if is_key => {
-            format!(", holds advisory lock {}", name.strip_prefix("advisory ").unwrap_or(name))
+            let bare = name.strip_prefix("advisory lock ").or_else(|| name.strip_prefix("advisory "));
+            format!(", holds advisory lock {}", bare.unwrap_or(name))
         }
         _ => holds.clone(),
     };
