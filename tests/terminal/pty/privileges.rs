@@ -95,7 +95,7 @@ fn on_the_screen(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
     dashboard.screen.shows("accounts AccessShare");
     let hidden = format!("other roles' activity is hidden: GRANT pg_read_all_stats TO \"{}\"", role.name);
     if role.sees {
-        dashboard.screen.shows("1 idle in transaction");
+        dashboard.screen.shows("idle in xact");
         dashboard.screen.shows("LOCK TABLE accounts");
         dashboard.screen.hides(&hidden);
     } else {

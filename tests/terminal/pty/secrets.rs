@@ -36,10 +36,12 @@ async fn no_screen_and_no_question_has_the_password_of_others() {
     for (keys, text) in [
         ("1", "PASSWORD ?"),
         ("!", "PASSWORD ?"),
-        ("<esc>2", "PASSWORD ?"),
+        ("<esc>", "PASSWORD ?"),
+        ("2", "PASSWORD ?"),
         ("g<enter>", "ALTER ROLE victim PASSWORD ?"),
         ("y", "copied"),
-        ("g<esc>3a", "all types"),
+        ("g<esc>", "PASSWORD ?"),
+        ("3a", "all types"),
         ("7", "PASSWORD ?"),
         ("/password<enter>", "shows"),
     ] {
