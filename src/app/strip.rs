@@ -205,10 +205,6 @@ impl<'a> Strip<'a> {
         let stays = promise.still + promise.unsure > 0;
         match release.now.as_slice() {
             [] if promise.blocked == 0 => "blocks no session".to_owned(),
-            [] if promise.others.is_some_and(|others| others > 0) && promise.in_turn == 0 => {
-                let all = promise.others.unwrap_or_default() + 1;
-                format!("frees no session; b in the question takes all {}", count(all.into()))
-            }
             [one] if !stays && promise.in_turn > 0 => {
                 let then = count(promise.in_turn.into());
                 let is_behind = self.context.blocked(*one) == promise.in_turn;
