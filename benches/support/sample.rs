@@ -152,7 +152,7 @@ impl Builder {
             adapters: Arc::default(),
             systems: Arc::new(systems),
             answers: Vec::new(),
-            names: Arc::new(Names { relations, databases }),
+            names: Arc::new(Names { relations, databases, ..Names::default() }),
             poll_seconds: 0.004,
         }
     }

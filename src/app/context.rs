@@ -1,7 +1,9 @@
 //! A view, and how it is put into words: what the cells, the titles and the detail pages are made from.
 
 use super::index::ViewIndex;
+use super::panes::RowId;
 use crate::model::backend::Backend;
+use crate::model::finding::Finding;
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
@@ -54,11 +56,6 @@ impl<'a> Context<'a> {
             && self.snapshot.server().is_some_and(|server| !server.sees_all)
     }
 
-    /// Whether all sessions are of one role: then it tells nobody apart.
-    pub fn is_one_role(&self) -> bool {
-        self.index.one_role
-    }
-
     /// Seconds between `since` and the snapshot, by the server's clock.
     pub fn age(&self, since: Option<Timestamp>) -> Option<f64> {
         since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0))
@@ -104,6 +101,12 @@ impl<'a> Context<'a> {
     /// An item of the work queue.
     pub fn item(&self, id: ItemId) -> Option<&'a ItemRow> {
         self.view.queue.rows.get(*self.index.items.get(&id)? as usize)
+    }
+
+    /// The finding of a row of theirs; none if it has ended.
+    pub fn finding(&self, row: RowId) -> Option<&'a Finding> {
+        let RowId::Finding(check, subject) = row else { return None };
+        self.view.findings.iter().find(|finding| finding.check == check && finding.subject == subject)
     }
 
     /// The prepared transaction behind a virtual transaction.

@@ -13,11 +13,11 @@ use crate::model::snapshot::{Pooling, Tls};
 const LABEL: usize = 16;
 
 /// Signs that stand beside a value or in its place.
-const SIGNS: [(&str, &str); 14] = [
+const SIGNS: [(&str, &str); 15] = [
     (">", "the selected row; * a marked one"),
-    ("└ ├", "waits for the session it stands under"),
+    ("└ ├", "waits for the session above it"),
     ("·10└", "the same, ten levels down, where the column has no room to indent"),
-    ("queue 16", "16 sessions that wait for one lock in one mode; Enter lists them"),
+    ("queue ×16", "16 sessions that wait for one lock in one mode; Enter lists them"),
     ("+2", "in WAITS FOR: two more block it; in WHO: two other clients among them"),
     ("name?", "a guess: other software may use that key"),
     ("≥41s", "held for at least that long: as long as locktop has seen it"),
@@ -27,7 +27,8 @@ const SIGNS: [(&str, &str); 14] = [
     ("-", "nothing, or not known"),
     ("LIVE 1s · 4ms", "a look every second, and what the last one took"),
     ("waiting ▁▃█ 20", "sessions waiting for locks, over the last looks and now"),
-    ("(crit)", "a finding of before the connection was lost"),
+    ("· 4312", "below the findings: the row of the finding under the cursor"),
+    ("crit", "in small letters: a finding of before the connection was lost"),
 ];
 
 /// Signs of the header while what was is shown.

@@ -19,8 +19,6 @@ pub struct ViewIndex {
     pub(super) blame: Shown,
     /// Something on the server is of another database than the one that locktop is connected to.
     pub(super) other_database: bool,
-    /// All sessions but locktop's own are of one role.
-    pub(super) one_role: bool,
 }
 
 fn position(index: usize) -> u32 {
@@ -42,21 +40,8 @@ impl ViewIndex {
         }
         let Some(snapshot) = view.snapshot.as_deref() else { return index };
         index.other_database = has_other_database(snapshot);
-        index.one_role = has_one_role(snapshot);
         index
     }
-}
-
-/// Whether all sessions but locktop's own are of one role.
-fn has_one_role(snapshot: &Snapshot) -> bool {
-    let others = snapshot
-        .backends
-        .last_rows()
-        .iter()
-        .filter(|backend| backend.application.as_deref() != Some("locktop"));
-    let mut roles = others.filter_map(|backend| backend.user.as_deref());
-    let first = roles.next();
-    roles.all(|role| Some(role) == first)
 }
 
 /// Whether a session, a lock or a prepared transaction is of another database than ours.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::keymap::Action;
-use super::page::FindingId;
 use super::panes::Pane;
 use crate::keys::Key;
 use crate::model::adapter::Parts;
@@ -52,8 +51,6 @@ pub enum Spot {
     Row(Pane, usize),
     /// The heading of a column, by its name.
     Heading(Pane, &'static str),
-    /// A line of the list of findings.
-    Finding(FindingId),
     /// A key in the footer, by what it does.
     Key(Action),
 }

@@ -23,6 +23,7 @@ pub mod print;
 pub mod related;
 pub mod screens;
 mod settings;
+pub mod strip;
 pub mod subject;
 pub mod time;
 mod update;
@@ -61,14 +62,14 @@ pub const WIDE: u16 = 120;
 /// The least rows of a pane: its title, the headings, and two rows.
 const PANE_ROWS: u16 = 4;
 
-/// How high the header is on a terminal of this height: always the same, so that nothing below it jumps.
-pub const fn header_rows(terminal: u16) -> u16 {
-    match terminal {
-        50.. => 7,
-        30.. => 5,
-        _ => 3,
-    }
-}
+/// Rows of the header: which server it is, and how many sessions wait.
+pub const HEADER: u16 = 2;
+
+/// From so many rows on all panes of the Overview are expanded; on less one is, below the findings.
+pub const TALL: u16 = 30;
+
+/// From this width and height on the right side shows the details of the row under the cursor.
+pub const DETAIL: (u16, u16) = (160, 40);
 
 /// A word to the user, which stands in the footer for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,7 +199,7 @@ impl App {
             index: ViewIndex::default(),
             screen: Screen::Overview,
             only_if_there: false,
-            focus: Pane::Chains,
+            focus: Pane::Findings,
             zoom: false,
             all_locks: false,
             blamed: Default::default(),
@@ -248,6 +249,10 @@ impl App {
         if self.zoom {
             return vec![self.focus];
         }
+        // The Overview has at least a title line for each.
+        if self.screen == Screen::Overview {
+            return panes;
+        }
         let mut shown: Vec<Pane> = panes.iter().copied().take(self.room_for_panes()).collect();
         if panes.contains(&self.focus) && !shown.contains(&self.focus) {
             shown.pop();
@@ -258,7 +263,7 @@ impl App {
 
     /// How many panes there is room for.
     fn room_for_panes(&self) -> usize {
-        let body = self.size.1.saturating_sub(header_rows(self.size.1) + 1);
+        let body = self.size.1.saturating_sub(HEADER + 1);
         let stacked = usize::from(body / PANE_ROWS);
         let room = if self.size.0 < WIDE {
             stacked
@@ -304,11 +309,27 @@ impl App {
         detail::lines(&self.context()?, subject, width, self.wrap)
     }
 
-    /// The lines of a finding and of what it has to say beyond that; none when it is gone.
-    pub fn finding_lines(&self, id: &page::FindingId, width: usize) -> Option<Vec<Line>> {
-        let findings = self.view.as_ref()?.findings.as_slice();
-        let finding = findings.get(page::position(findings, Some(id))?)?;
-        Some(detail::finding(finding, width))
+    /// The pane of the Overview that is expanded below the findings where there is no room for all.
+    pub fn expanded(&self) -> Option<Pane> {
+        let below = || self.panes().into_iter().filter(|pane| *pane != Pane::Findings);
+        below().find(|pane| *pane == self.focus).or_else(|| below().next())
+    }
+
+    /// Whether the right side shows the details of the row under the cursor.
+    pub fn shows_detail(&self) -> bool {
+        self.screen == Screen::Overview && !self.zoom && self.size.0 >= DETAIL.0 && self.size.1 >= DETAIL.1
+    }
+
+    /// Where the finding under the cursor has its row in another pane, among those that are drawn soon.
+    pub fn marked(&self, pane: Pane) -> Option<usize> {
+        const MOST: usize = 2_000;
+        let finding = self.pane(Pane::Findings).selected.filter(|_| self.focus == Pane::Findings)?;
+        let context = self.context().filter(|_| pane != Pane::Findings)?;
+        let wanted = subject::subject_of(&context, finding)?;
+        let state = self.pane(pane);
+        (0..state.rows.len().min(MOST)).find(|at| {
+            state.id_at(&context, *at).is_some_and(|id| subject::same_subject(&context, id, wanted))
+        })
     }
 
     /// Does something with a table and the context at once.

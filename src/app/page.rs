@@ -4,7 +4,6 @@ use tui_input::Input;
 
 use super::panes::{Pane, RowId};
 use super::related::Related;
-use crate::model::finding::{Finding, Subject};
 
 /// A page over the screen, which takes the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,20 +14,6 @@ pub enum Page {
         scroll: usize,
         /// Only the entries that have this in them are shown; all where it is empty.
         search: String,
-    },
-    /// All findings, the worst first.
-    Findings {
-        /// What the selected one is: findings are sorted anew at every poll.
-        chosen: Option<FindingId>,
-        /// Where it is, or was before it went away.
-        at: usize,
-    },
-    /// What a finding has to say beyond its line.
-    Finding {
-        /// The finding, by its check and what it is about.
-        id: FindingId,
-        /// Lines scrolled out at the top.
-        scroll: usize,
     },
     /// Everything that is known about one row.
     Detail {
@@ -81,18 +66,4 @@ pub struct Prompt {
     pub before: String,
     /// What is wrong with the line.
     pub error: Option<String>,
-}
-
-/// Which finding: the name of the check, and what it is about.
-pub type FindingId = (&'static str, Subject);
-
-/// What a finding is told from others by, from view to view.
-pub fn finding_id(finding: &Finding) -> FindingId {
-    (finding.check, finding.subject.clone())
-}
-
-/// Where the chosen finding is now; none when it is gone.
-pub fn position(findings: &[Finding], chosen: Option<&FindingId>) -> Option<usize> {
-    let (check, subject) = chosen?;
-    findings.iter().position(|finding| finding.check == *check && finding.subject == *subject)
 }

@@ -104,7 +104,7 @@ impl PaneState {
         let table = self.pane.table();
         let shown = table.headings().len();
         let passes = |row: Row| self.filter.passes(shown, |column| table.value(context, row, column));
-        if self.pane.definition().basis != Basis::Forest {
+        if self.pane.definition().basis != Basis::Forest || !matches!(rows.first(), Some(Row::Chain(_))) {
             rows.retain(|row| passes(*row));
             return;
         }
@@ -190,6 +190,12 @@ impl PaneState {
             }
             return;
         };
+        // Until the first movement the cursor is on the worst finding, whichever that is.
+        if self.pane == Pane::Findings && !self.chosen && !self.rows.is_empty() {
+            self.select(context, self.first_hit(0));
+            self.chosen = false;
+            return;
+        }
         if self.id_at(context, self.cursor) == Some(selected) {
             return;
         }
@@ -206,11 +212,6 @@ impl PaneState {
 
     fn lose_selected(&mut self) {
         self.lost = self.selected.take().filter(|_| self.chosen);
-    }
-
-    /// Whether the row that the user had selected is gone.
-    pub fn has_lost_selection(&self) -> bool {
-        self.lost.is_some() && self.selected.is_none()
     }
 
     /// What was asked for is done. Where the row goes out of sight by it, as a recovered task may, the view does not follow: what is
@@ -342,7 +343,7 @@ fn compare(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
 fn sort_trees<'a>(rows: &mut Vec<Row>, value: impl Fn(Row) -> Value<'a>, sort: Sort) {
     let mut trees: Vec<(Value<'a>, Vec<Row>)> = Vec::new();
     for row in rows.drain(..) {
-        let top = matches!(row, Row::Chain(line) if line.depth == 0);
+        let top = !matches!(row, Row::Chain(line) if line.depth > 0);
         match trees.last_mut() {
             Some((_, tree)) if !top => tree.push(row),
             _ => trees.push((value(row), vec![row])),

@@ -86,6 +86,8 @@ fn rows(context: &Context<'_>, pane: Pane) -> Vec<Row> {
     let definition = pane.definition();
     let mut rows = (definition.rows)(context, Wanted { all_locks: false, folded: true });
     (definition.order)(context, &mut rows);
+    // Sessions that wait for none are no chain.
+    rows.retain(|row| pane != Pane::Chains || matches!(row, Row::Chain(_)));
     rows
 }
 
@@ -116,7 +118,7 @@ fn table(context: &Context<'_>, pane: Pane, rows: &[Row], width: Option<usize>) 
     let cell = |heading: &Heading, row: &Row, room: u16| {
         let at = table.position(heading.name)?;
         let text = table.cell(context, *row, at, room).text;
-        (text != "-").then(|| fit(&text, room.into()).into_owned())
+        (text != "-" && !text.is_empty()).then(|| fit(&text, room.into()).into_owned())
     };
     let headings = table.headings().into_iter().filter_map(|heading| heading.over(Some(context)));
     // A column that says nothing of any row has no room, and none more than its longest cell.

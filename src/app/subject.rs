@@ -27,6 +27,7 @@ pub fn selected(id: RowId) -> SelectedRow {
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
         RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), ..) => Some(id.pid),
+        RowId::Finding(_, Subject::Backend(id)) => Some(id.pid),
         _ => None,
     }
 }
@@ -36,7 +37,7 @@ pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
     match id {
         RowId::Task(task, again) => context.task(task, again)?.holder,
         RowId::Item(id) => context.item(id)?.pid,
-        RowId::Event(..) => holder_of(context, subject_of(context, id)?),
+        RowId::Event(..) | RowId::Finding(..) => holder_of(context, subject_of(context, id)?),
         RowId::Lease(id) => context.lease(id).filter(|row| row.owner_alive == Some(true))?.owner_pid,
         _ => pid_of(id),
     }
@@ -44,7 +45,7 @@ pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
 
 /// Who can wait or be waited for behind a row; none where it is about something else.
 pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
-    match id {
+    match subject_of(context, id).unwrap_or(id) {
         RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
         _ => {
             let pid = holder_of(context, id)?;
@@ -53,10 +54,14 @@ pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
     }
 }
 
-/// The row that an event is about, whether or not it is there.
+/// The row that an event or a finding is about, whether or not it is there.
 pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
-    let RowId::Event(number, 1) = id else { return None };
-    Some(match context.view.events.get(number)?.subject.clone()? {
+    let subject = match id {
+        RowId::Event(number, 1) => context.view.events.get(number)?.subject?,
+        RowId::Finding(_, subject) => subject,
+        _ => return None,
+    };
+    Some(match subject {
         Subject::Backend(id) => RowId::Backend(id),
         Subject::Party(Party::Backend(pid)) => RowId::Backend(context.backend(pid)?.id()),
         Subject::Party(Party::Prepared(xact)) => RowId::Prepared(xact),

@@ -30,9 +30,17 @@ use crate::model::lock::LockMode;
 use crate::model::view::{Link, TargetId, View};
 use crate::sample::{self, Builder};
 
-fn app(builder: Builder) -> App {
+/// The screens as they begin: the findings have the focus.
+fn begun(builder: Builder) -> App {
     let mut app = App::new(Settings::default(), 1.0);
     arrive(&mut app, builder.view());
+    app
+}
+
+/// The same with the focus on the chains.
+fn app(builder: Builder) -> App {
+    let mut app = begun(builder);
+    drive(&mut app, "<tab>");
     app
 }
 
@@ -109,28 +117,36 @@ fn locks_that_did_not_change_are_not_sorted_again() {
 #[test]
 fn keys_lead_where_they_should() {
     for (keys, screen, focus, pid) in [
-        ("", Screen::Overview, Pane::Chains, Some(4312)),
-        ("j", Screen::Overview, Pane::Chains, Some(4410)),
-        ("jk", Screen::Overview, Pane::Chains, Some(4312)),
-        ("kkk", Screen::Overview, Pane::Chains, Some(4312)),
-        ("G", Screen::Overview, Pane::Chains, Some(5001)),
-        ("Gg", Screen::Overview, Pane::Chains, Some(4312)),
-        ("<tab>", Screen::Overview, Pane::Advisory, Some(4977)),
-        ("<tab><tab>", Screen::Overview, Pane::Chains, Some(4312)),
+        ("", Screen::Overview, Pane::Findings, Some(4312)),
+        ("j", Screen::Overview, Pane::Findings, Some(4977)),
+        ("jk", Screen::Overview, Pane::Findings, Some(4312)),
+        ("kkk", Screen::Overview, Pane::Findings, Some(4312)),
+        ("<tab>", Screen::Overview, Pane::Chains, Some(4312)),
+        ("j<tab>", Screen::Overview, Pane::Chains, Some(4977)),
+        ("<tab>j", Screen::Overview, Pane::Chains, Some(4410)),
+        ("<tab>jk", Screen::Overview, Pane::Chains, Some(4312)),
+        ("<tab>G", Screen::Overview, Pane::Chains, Some(5001)),
+        ("<tab>Gg", Screen::Overview, Pane::Chains, Some(4312)),
+        ("<tab><tab>", Screen::Overview, Pane::Advisory, Some(4977)),
+        ("<tab><tab><tab>", Screen::Overview, Pane::Findings, Some(4312)),
         ("<shift-tab>", Screen::Overview, Pane::Advisory, Some(4977)),
         ("2", Screen::Chains, Pane::Chains, Some(4312)),
+        ("j2", Screen::Chains, Pane::Chains, Some(4977)),
+        ("j2<esc>", Screen::Overview, Pane::Findings, Some(4977)),
         ("3", Screen::Locks, Pane::Locks, Some(4977)),
         ("7", Screen::Backends, Pane::Backends, Some(4312)),
         ("7jj", Screen::Backends, Pane::Backends, Some(4977)),
         ("721", Screen::Overview, Pane::Chains, Some(4312)),
         ("7/who:prisma<enter>", Screen::Backends, Pane::Backends, Some(4977)),
         ("7/who:prisma<enter>j", Screen::Backends, Pane::Backends, Some(4980)),
-        ("!<enter>", Screen::Chains, Pane::Chains, Some(4312)),
-        ("!j<enter>", Screen::Chains, Pane::Chains, Some(4977)),
-        ("?<esc>!q2", Screen::Chains, Pane::Chains, Some(4312)),
+        ("!2", Screen::Chains, Pane::Chains, Some(4312)),
+        ("!j2", Screen::Chains, Pane::Chains, Some(4977)),
+        ("7!", Screen::Overview, Pane::Findings, Some(4312)),
+        ("7!<esc><esc>", Screen::Backends, Pane::Backends, Some(4312)),
+        ("?<esc>2", Screen::Chains, Pane::Chains, Some(4312)),
         ("?7", Screen::Backends, Pane::Backends, Some(4312)),
     ] {
-        let mut app = app(sample::incident(0.0));
+        let mut app = begun(sample::incident(0.0));
         drive(&mut app, keys);
         assert_eq!((app.screen, app.focus, selected_pid(&app)), (screen, focus, pid), "{keys:?}");
         assert!(app.pages.is_empty(), "{keys:?}");
@@ -193,11 +209,15 @@ fn nothing_is_selected_after_the_row_vanished_until_the_next_move() {
     without.backends.retain(|backend| backend.pid != 4977);
     arrive(&mut app, without.view());
     assert_eq!(selected_pid(&app), None);
-    drive(&mut app, "<enter>");
-    assert!(app.pages.is_empty(), "there is nothing to open");
-    assert!(app.notice.is_some());
     drive(&mut app, "j");
     assert!(selected_pid(&app).is_some());
+    let mut app = begun(sample::incident(0.0));
+    drive(&mut app, "7jj");
+    let mut without = sample::incident(1.0);
+    without.backends.retain(|backend| backend.pid != 4977);
+    arrive(&mut app, without.view());
+    drive(&mut app, "<enter>");
+    assert_eq!((app.pages.len(), selected_pid(&app)), (1, Some(4312)), "Enter opens the first row");
 }
 
 #[test]

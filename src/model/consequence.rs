@@ -45,6 +45,19 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The effect on data in few words; none if only the whole sentence tells it.
+    pub fn short(self) -> Option<&'static str> {
+        Some(match self {
+            Self::RollsBack => "rolls back",
+            Self::Nothing => "rolls nothing back",
+            Self::Failed => "ends a failed transaction",
+            Self::Committed => "its commit stays",
+            Self::InvalidDatabase => "leaves the database invalid",
+            Self::NoneYet => "no effect until its client acts",
+            Self::Refused | Self::HalfDone | Self::Stops | Self::Restarts => return None,
+        })
+    }
+
     /// Whether it leaves damage that must be repaired.
     pub fn leaves_damage(self) -> bool {
         matches!(self, Self::InvalidDatabase | Self::HalfDone)

@@ -3,48 +3,92 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::Need;
+use super::layout::Place;
 use super::theme::Theme;
 use super::viewport::Viewport;
 use super::widgets::table;
-use super::{draw_ends, draw_line, layout, split_top};
-use crate::app::App;
+use super::{draw_ends, draw_line, header, layout, pages, split_bottom, split_top};
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
-use crate::app::panes::{Fact, Pane, Total};
+use crate::app::panes::{Fact, Pane, Total, findings};
+use crate::app::screens::Screen;
+use crate::app::strip::strip;
+use crate::app::{App, TALL, subject};
+use crate::model::view::Link;
 
 /// Facts in a title that are shorter than this are shown whole or not at all.
 const SHORT: usize = 24;
 
+/// Columns before the words of a finding, where the strip begins.
+const INDENT: usize = 14;
+
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
-    let panes = app.visible_panes();
-    let need = |pane: &Pane| match app.screen.share(*pane) {
-        _ if panes.len() > 1 && is_calm(*pane, app) => Need::Line,
-        share => Need::Share(share),
-    };
-    let needs: Vec<Need> = panes.iter().map(need).collect();
-    for ((pane, area), need) in panes.iter().zip(layout::areas(area, &needs)).zip(needs) {
-        if need == Need::Line {
-            draw_calm(frame, area, *pane, app, theme);
+    let (places, detail) = layout::places(area, app);
+    for Place { pane, area, is_line } in places {
+        if is_line {
+            draw_title(frame, area, (pane, facts(pane, app)), None, app, theme);
+        } else if pane == Pane::Findings {
+            draw_findings(frame, area, app, viewport, theme);
         } else {
-            draw(frame, area, *pane, app, viewport, theme);
+            draw(frame, area, pane, app, viewport, theme);
         }
+    }
+    if let Some(area) = detail {
+        draw_detail(frame, area, app, theme);
     }
 }
 
-/// Whether a pane has nothing to show, and no filter hides it.
-fn is_calm(pane: Pane, app: &App) -> bool {
-    let state = app.pane(pane);
-    app.context().is_some() && state.rows.is_empty() && state.filter.is_empty()
+/// The details of the row under the cursor, at the right side.
+fn draw_detail(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let Some((context, row)) = app.context().zip(app.pane(app.focus).selected) else { return };
+    let row = subject::subject_of(&context, row).unwrap_or(row);
+    let lines = app.detail_lines(row, usize::from(area.width)).unwrap_or_default();
+    pages::scrolled(frame, area, &crate::app::detail::title(&context, row), &lines, 0, theme);
 }
 
-/// `─ Advisory · no advisory lock is held ─────`
-fn draw_calm(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &Theme) {
-    let Some(context) = app.context() else { return };
-    let mut facts = vec![(nothing(pane, app, &context).to_owned(), Tone::Dim)];
-    // Why there is nothing may be that it could not be read.
-    facts.extend(self::facts(pane, app).into_iter().filter(|(_, tone)| *tone == Tone::Past));
-    draw_title(frame, area, (pane, facts), None, app, theme);
+/// The findings, with the strip below them.
+fn draw_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+    let about = match app.shows_detail() {
+        true => 0,
+        false if app.size.1 >= TALL => 3,
+        false => 2,
+    };
+    let (mut above, below) = split_bottom(area, about);
+    let down = down(app, above);
+    if app.context().is_none() || !down.is_empty() {
+        let (title, rest) = split_top(above, 1);
+        draw_title(frame, title, (Pane::Findings, facts(Pane::Findings, app)), None, app, theme);
+        for (y, line) in (rest.y..rest.bottom()).zip(&down) {
+            draw_line(frame, Rect { y, height: 1, ..rest }, line, theme);
+        }
+        let used = u16::try_from(down.len()).unwrap_or(u16::MAX).min(rest.height);
+        (_, above) = split_top(rest, used);
+        if app.context().is_some() && above.height > 0 {
+            let offset = table::offset(above, Pane::Findings, app, viewport);
+            table::render(frame, above, (Pane::Findings, offset), app, viewport, theme);
+        }
+    } else {
+        draw(frame, above, Pane::Findings, app, viewport, theme);
+    }
+    for (y, line) in (below.y..below.bottom()).zip(strip(app)) {
+        let mut shown = Line::new().with(" ".repeat(INDENT), Tone::Plain);
+        shown.spans.extend(line.spans);
+        draw_line(frame, Rect { y, height: 1, ..below }, &shown, theme);
+    }
+}
+
+/// Why there is no snapshot yet, or no newer one.
+fn down(app: &App, area: Rect) -> Vec<Line> {
+    match app.link() {
+        Link::Down { .. } if app.past.is_none() => {
+            header::why_down(app, area.width, usize::from(area.height.saturating_sub(1)))
+        }
+        _ if app.context().is_none() => {
+            let target = crate::text::one_line_prefix(&app.settings.target, 500);
+            vec![Line::new().with(format!("  connecting to {target} …"), Tone::Plain)]
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
@@ -58,11 +102,17 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
         rest = below;
     }
     let offset = table::offset(rest, pane, app, viewport);
-    let out = scrolled_out(&context, pane, app, offset);
+    let out = scrolled_out(&context, (pane, offset), usize::from(rest.height), app);
     draw_title(frame, title, (pane, facts(pane, app)), out, app, theme);
     if app.pane(pane).rows.is_empty() {
-        let line = Line::new().with(format!("  {}", nothing(pane, app, &context)), Tone::Dim);
-        draw_line(frame, Rect { y: rest.y + 1, height: rest.height.saturating_sub(1), ..rest }, &line, theme);
+        let is_quiet = pane == Pane::Findings && app.pane(pane).filter.is_empty();
+        let line = match is_quiet {
+            true => findings::quiet(),
+            false => Line::new().with(format!("  {}", nothing(pane, app, &context)), Tone::Dim),
+        };
+        let skipped = u16::from(!pane.definition().is_headless);
+        let place = Rect { y: rest.y + skipped, height: rest.height.saturating_sub(skipped), ..rest };
+        draw_line(frame, place, &line, theme);
         if app.focus == pane {
             viewport.page_rows = usize::from(rest.height);
         }
@@ -82,17 +132,30 @@ fn nothing(pane: Pane, app: &App, context: &Context<'_>) -> &'static str {
     }
 }
 
-/// `↑ 12 above`: rows that are scrolled out at the top, in the tone of the first of them, which is the worst.
-fn scrolled_out(context: &Context<'_>, pane: Pane, app: &App, offset: usize) -> Option<Fact> {
-    let first = app.pane(pane).rows.first().copied().filter(|_| offset > 0)?;
+/// `↑ 12 above`: rows that are scrolled out at the top, in the tone of the first of them, which is the worst. `↓ 3`: findings that have
+/// no room, in the tone of the worst of these.
+fn scrolled_out(
+    context: &Context<'_>,
+    (pane, offset): (Pane, usize),
+    height: usize,
+    app: &App,
+) -> Option<Fact> {
+    let rows = &app.pane(pane).rows;
+    let below = rows.get(offset + height..).unwrap_or_default();
+    let (row, words) = match below.first().filter(|_| pane == Pane::Findings) {
+        Some(row) => (*row, format!("↓ {}", crate::text::count(below.len() as u64))),
+        None => {
+            let first = rows.first().copied().filter(|_| offset > 0)?;
+            (first, format!("↑ {} above", crate::text::count(offset as u64)))
+        }
+    };
     let table = pane.table();
     let tones = table.headings();
-    let mut tones =
-        tones.iter().enumerate().map(|(at, column)| table.cell(context, first, at, column.min).tone);
-    let tone = if tones.any(|tone| tone == Tone::Critical) { Tone::Critical } else { Tone::Warning };
-    Some((format!("↑ {} above", crate::text::count(offset as u64)), tone))
+    let tones: Vec<Tone> =
+        tones.iter().enumerate().map(|(at, column)| table.cell(context, row, at, column.min).tone).collect();
+    let worst = [Tone::Critical, Tone::Warning].into_iter().find(|tone| tones.contains(tone));
+    Some((words, worst.unwrap_or(if pane == Pane::Findings { Tone::Dim } else { Tone::Warning })))
 }
-
 /// `─ Chains · 2 roots · 19 blocked ───── ↑ 12 above ─`
 fn draw_title(
     frame: &mut Frame<'_>,
@@ -124,8 +187,20 @@ fn draw_title(
 /// What the title of a pane says beside its name.
 fn facts(pane: Pane, app: &App) -> Vec<Fact> {
     let Some(context) = app.context() else { return Vec::new() };
+    // An empty pane states that in its title, where a collapsed one has no other place for it.
+    let state = app.pane(pane);
+    let is_calm = pane != Pane::Findings && state.rows.is_empty() && state.filter.is_empty();
+    if is_calm && app.screen == Screen::Overview && !app.zoom {
+        let nothing = (nothing(pane, app, &context).to_owned(), Tone::Dim);
+        // Why there is nothing may be that it could not be read.
+        let read = pane.facts(&context, Total { rows: 0, all_locks: false }).into_iter();
+        return std::iter::once(nothing).chain(read.filter(|(_, tone)| *tone == Tone::Past)).collect();
+    }
     let total = Total { rows: app.pane(pane).total, all_locks: app.all_locks };
     let mut facts = pane.facts(&context, total);
+    if pane == Pane::Findings && app.is_stale() {
+        facts.push((format!("{} old", crate::text::duration(app.silence.floor())), Tone::Past));
+    }
     facts.extend(row_facts(app, pane));
     facts
 }

@@ -36,8 +36,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
         left.push(format!("following {}  ", followed_name(app, followed)), Tone::Key);
     }
     let room = usize::from(area.width).saturating_sub(right.width() + left.width() + 2);
-    let (pieces, needed) = pieces(app);
-    for span in fitting(app, &pieces, needed, room).spans {
+    for span in fitting(pieces(app), room).spans {
         left.push(span.text, span.tone);
     }
     draw_ends(frame, area, &left, &right, theme);
@@ -103,25 +102,23 @@ fn render_lowest(frame: &mut Frame<'_>, area: Rect, (text, tone): (&str, Tone), 
     }
 }
 
-/// The keys that work here, the most useful first, and how many of them should be seen whatever else is: those that act.
-fn pieces(app: &App) -> (Vec<Line>, usize) {
-    let all = actions(app);
-    let first = if app.pages.is_empty() { 2 } else { 1 };
+/// The keys that work here, in the order of the line, each with its rank: those of a higher one are left out first.
+fn pieces(app: &App) -> Vec<(usize, Line)> {
     let here = if app.past.is_some() { Vec::new() } else { dialog::here(app) };
-    let acting = here.into_iter().map(|(action, does)| named(app, action, does));
-    let keys = |actions: &[Action]| actions.iter().map(|action| keys(app, &[*action])).collect::<Vec<_>>();
-    // Without a row there is nothing to open.
-    let (head, tail) = all.split_at(first.min(all.len()));
-    let is_dead = |action: &Action| {
-        *action == Action::Open && app.pages.is_empty() && app.pane(app.focus).selected.is_none()
-    };
-    let head: Vec<Action> = head.iter().copied().filter(|action| !is_dead(action)).collect();
-    let shown =
-        |lines: Vec<Line>| lines.into_iter().filter(|line| !line.spans.is_empty()).collect::<Vec<_>>();
-    let mut pieces = shown(keys(&head).into_iter().chain(acting).collect());
-    let needed = pieces.len();
-    pieces.extend(shown(keys(tail)));
-    (pieces, needed)
+    let mut pieces: Vec<(usize, Line)> =
+        here.into_iter().map(|(action, does)| (0, named(app, action, does))).collect();
+    let on_page = !app.pages.is_empty();
+    let is_alone = |action: Action| !on_page && matches!(action, Action::NextPane) && app.panes().len() < 2;
+    let actions = actions(app);
+    for (rank, action) in actions.into_iter().filter(|(_, action)| !is_alone(*action)) {
+        pieces.push((rank, keys(app, &[action])));
+    }
+    if !on_page {
+        pieces.push((3, screens(app)));
+        pieces.push((6, Line::new().with(" screen", Tone::Plain)));
+    }
+    pieces.retain(|(_, line)| !line.spans.is_empty());
+    pieces
 }
 
 /// A key and what it does here.
@@ -132,62 +129,31 @@ fn named(app: &App, action: Action, does: &str) -> Line {
     }
 }
 
-fn actions(app: &App) -> Vec<Action> {
+fn actions(app: &App) -> Vec<(usize, Action)> {
+    use Action::{
+        Back, Copy, Filter, Follow, GoToTime, LookBack, LookOn, Mark, MinuteBack, MinuteOn, NextPane, Open,
+        PageDown, PageUp, Pause, Related, Sort, Wrap, Zoom,
+    };
+    let ranked = |actions: &[Action]| actions.iter().copied().enumerate().collect();
     match app.pages.last() {
-        Some(Page::Help { .. }) => {
-            vec![Action::Back, Action::Filter, Action::NextPane, Action::PageDown, Action::PageUp]
-        }
-        Some(Page::Findings { .. } | Page::Sort { .. } | Page::Related { .. }) => {
-            vec![Action::Open, Action::Back]
-        }
-        Some(Page::Finding { .. }) => vec![Action::Back, Action::PageDown, Action::Copy],
-        Some(Page::Detail { .. }) => {
-            vec![
-                Action::Back,
-                Action::PageDown,
-                Action::Related,
-                Action::Follow,
-                Action::Wrap,
-                Action::Copy,
-                Action::Pause,
-            ]
-        }
-        None if app.past.is_some() => {
-            let mut actions = vec![
-                Action::LookBack,
-                Action::LookOn,
-                Action::MinuteBack,
-                Action::MinuteOn,
-                Action::GoToTime,
-                Action::Open,
-                Action::Filter,
-                Action::Sort,
-                Action::Follow,
-                Action::NextPane,
-                Action::Copy,
-                Action::Findings,
-            ];
-            let own = own(app);
-            if own.len() > 1 {
-                actions.splice(2..2, own);
-            }
-            actions
-        }
+        Some(Page::Help { .. }) => ranked(&[Back, Filter, NextPane, PageDown, PageUp]),
+        Some(Page::Sort { .. } | Page::Related { .. }) => ranked(&[Open, Back]),
+        Some(Page::Detail { .. }) => ranked(&[Back, PageDown, Related, Follow, Wrap, Copy, Pause]),
         None => {
-            let mut actions =
-                vec![Action::Open, Action::Filter, Action::Sort, Action::Mark, Action::Follow, Action::Pause];
-            let hidden = app.panes().len() > app.visible_panes().len();
-            match app.panes().len() {
-                0 | 1 => {}
-                // There is more than is seen.
-                _ if hidden && !app.zoom => actions.insert(1, Action::NextPane),
-                _ => actions.extend([Action::NextPane, Action::Zoom]),
-            }
-            let own = own(app);
-            // A screen with several keys of its own is about these.
-            let place = if own.len() > 1 { 1 } else { actions.len() };
-            actions.splice(place..place, own);
-            actions.extend([Action::Copy, Action::Findings]);
+            let times = [LookBack, LookOn, MinuteBack, MinuteOn, GoToTime].map(|action| (1, action));
+            let mut actions = if app.past.is_some() { times.to_vec() } else { Vec::new() };
+            let own = own(app).into_iter().map(|action| (4, action));
+            actions.extend([(1, Open), (2, Filter)]);
+            actions.extend(own);
+            actions.extend([
+                (5, Sort),
+                (9, Mark),
+                (10, Follow),
+                (2, NextPane),
+                (12, Zoom),
+                (8, Pause),
+                (13, Copy),
+            ]);
             actions
         }
     }
@@ -198,27 +164,31 @@ fn own(app: &App) -> Vec<Action> {
     app.panes().iter().flat_map(|pane| pane.definition().keys).copied().collect()
 }
 
-/// As many keys as there is room for, the screens among them; those in few words where a key that is needed would have no room.
-fn fitting(app: &App, pieces: &[Line], needed: usize, room: usize) -> Line {
-    let mut screens = if app.pages.is_empty() { screen_keys(app) } else { Line::new() };
-    let least: usize = pieces.iter().take(needed).map(|piece| piece.width() + 2).sum();
-    if !screens.spans.is_empty() && least + screens.width() + 2 > room {
-        screens = screens_in_short(app);
-    }
-    let room = room.saturating_sub(screens.width() + 2);
-    let mut line = Line::new();
-    for piece in pieces {
-        if line.width() + piece.width() + 2 > room {
-            break;
+/// As many keys as there is room for: those of the lowest rank first, in the order of the line.
+fn fitting(pieces: Vec<(usize, Line)>, room: usize) -> Line {
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    order.sort_by_key(|at| pieces.get(*at).map(|(rank, _)| *rank));
+    let (mut shown, mut used) = (vec![false; pieces.len()], 0);
+    for at in order {
+        let width = pieces.get(at).map_or(0, |(_, line)| between(line) + line.width());
+        if used + width <= room + 2
+            && let Some(shown) = shown.get_mut(at)
+        {
+            (*shown, used) = (true, used + width);
         }
-        line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
-        line.spans.extend(piece.spans.iter().cloned());
     }
-    if !screens.spans.is_empty() {
-        line.push("  ", Tone::Plain);
-        line.spans.extend(screens.spans);
+    let mut line = Line::new();
+    for ((_, piece), _) in pieces.into_iter().zip(shown).filter(|(_, shown)| *shown) {
+        let gap = if line.spans.is_empty() { 0 } else { between(&piece) };
+        line.push(" ".repeat(gap), Tone::Plain);
+        line.spans.extend(piece.spans);
     }
     line
+}
+
+/// Blanks before a piece; none before one that belongs to the piece before it.
+fn between(piece: &Line) -> usize {
+    if piece.spans.first().is_some_and(|span| span.text.starts_with(' ')) { 0 } else { 2 }
 }
 
 /// Who is followed, in a few words.
@@ -226,21 +196,8 @@ fn followed_name(app: &App, followed: RowId) -> String {
     app.context().map(|context| (followed.home().definition().label)(&context, followed)).unwrap_or_default()
 }
 
-/// `1 2 3 7 Overview`: the keys of the screens, and which one this is.
-fn screen_keys(app: &App) -> Line {
-    let mut line = Line::new();
-    let has = app.has();
-    for screen in Screen::ALL.into_iter().filter(|screen| screen.is_there(has)) {
-        let Some(key) = app.settings.keymap.key(Action::Go(screen)) else { continue };
-        let here = screen == app.screen;
-        line.push(key.to_string(), Tone::Key);
-        line.push(if here { format!(" {} ", screen.title()) } else { " ".to_owned() }, Tone::Title);
-    }
-    line
-}
-
-/// `1-8`: the first and the last of them.
-fn screens_in_short(app: &App) -> Line {
+/// `1-9`: the keys of the first and the last screen.
+fn screens(app: &App) -> Line {
     let key = |screen: &Screen| app.settings.keymap.key(Action::Go(*screen)).map(|key| key.to_string());
     match Screen::ALL.first().and_then(key).zip(Screen::ALL.last().and_then(key)) {
         Some((first, last)) => Line::new().with(format!("{first}-{last}"), Tone::Key),

@@ -1,44 +1,113 @@
-//! Where the panes of a screen stand. Shares are fixed: a pane that grew with its rows would push the others about. One that
-//! has nothing to show takes a line, and the others what it leaves.
+//! Where the panes of a screen stand: by the size of the terminal, by which panes there are, and by the focus. Never by the number of
+//! their rows: a pane that grew with its rows would push the others about.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::app::WIDE;
+use crate::app::panes::Pane;
+use crate::app::{App, HEADER, TALL, WIDE};
 
 /// Columns between two panes side by side.
 const GAP: u16 = 1;
-/// Rows that nobody has less of, where there are so many: title, head, and two rows.
+/// Rows that no pane has less of, where there are so many: title, head, and two rows.
 const LEAST: u16 = 4;
+/// The widest that the details at the right side get.
+const WIDEST_DETAIL: u16 = 80;
 
-/// How much of the height a pane needs.
+/// Where a pane stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    /// It has nothing to show, and its title says so.
-    Line,
-    /// Its share, beside those of the others.
-    Share(u16),
+pub(super) struct Place {
+    pub pane: Pane,
+    pub area: Rect,
+    /// It has its title alone.
+    pub is_line: bool,
 }
 
-impl Need {
-    fn share(self) -> u16 {
-        match self {
-            Self::Line => 0,
-            Self::Share(share) => share,
+/// The places of the panes that are shown, and of the details at the right side.
+pub(super) fn places(area: Rect, app: &App) -> (Vec<Place>, Option<Rect>) {
+    let panes = app.visible_panes();
+    match panes.as_slice() {
+        [Pane::Findings, below @ ..] if !below.is_empty() => {
+            let (area, detail) = with_detail(area, app);
+            let is_split = detail.is_none() && area.width >= WIDE;
+            (overview(area, below, app.expanded(), is_split), detail)
+        }
+        _ => {
+            let shares: Vec<u16> = panes.iter().map(|pane| app.screen.share(*pane)).collect();
+            let areas = areas(area, &shares).into_iter();
+            let place = |(pane, area): (&Pane, Rect)| Place { pane: *pane, area, is_line: false };
+            (panes.iter().zip(areas).map(place).collect(), None)
         }
     }
 }
 
+/// The left side is as wide as a screen of 120 columns.
+fn with_detail(area: Rect, app: &App) -> (Rect, Option<Rect>) {
+    if !app.shows_detail() {
+        return (area, None);
+    }
+    let width = area.width.saturating_sub(WIDE).min(WIDEST_DETAIL);
+    let left = Rect { width: area.width - width - GAP, ..area };
+    (left, Some(Rect { x: area.right() - width, width, ..area }))
+}
+
+/// The findings, and the other panes below them: on a low screen one of them and the titles of the others.
+fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) -> Vec<Place> {
+    let is_tall = area.height + HEADER + 1 >= TALL;
+    let rows = if is_tall { 9 } else { 6 };
+    let (top, rest) = super::split_top(area, rows);
+    let findings = Place { pane: Pane::Findings, area: top, is_line: false };
+    let areas = match (is_tall, below) {
+        (false, _) => {
+            let constraint = |pane: &Pane| match Some(*pane) == expanded {
+                true => Constraint::Fill(1),
+                false => Constraint::Length(1),
+            };
+            Layout::vertical(below.iter().map(constraint)).split(rest).to_vec()
+        }
+        (true, [_, _, _, ..]) if is_split => {
+            let [chains, low] =
+                Layout::vertical([Constraint::Fill(1), Constraint::Length(rest.height / 2)]).areas(rest);
+            let [left, right] = Layout::horizontal([Constraint::Fill(1); 2]).spacing(GAP).areas(low);
+            let rights = u32::try_from(below.len() - 2).unwrap_or(1);
+            let each = |at: u32| {
+                Constraint::Length(
+                    u16::try_from(u32::from(right.height) / rights).unwrap_or(0).max(u16::from(at == 0)),
+                )
+            };
+            let constraints =
+                (0..rights).map(|at| if at + 1 == rights { Constraint::Fill(1) } else { each(at) });
+            let rights = Layout::vertical(constraints).split(right).to_vec();
+            [chains, left].into_iter().chain(rights).collect()
+        }
+        (true, [_, ..]) => {
+            // Sixtieths of the height below the findings, each for one that has others below or above.
+            let share = |pane: Pane| match pane {
+                Pane::Tasks => 10,
+                _ => 9,
+            };
+            let height = |pane: &Pane| (rest.height * share(*pane) / 60).max(3);
+            let constraints = below.iter().enumerate().map(|(at, pane)| match at {
+                0 => Constraint::Fill(1),
+                _ => Constraint::Length(height(pane)),
+            });
+            Layout::vertical(constraints).split(rest).to_vec()
+        }
+        (true, []) => Vec::new(),
+    };
+    let place = |(pane, area): (&Pane, Rect)| Place {
+        pane: *pane,
+        area,
+        is_line: !is_tall && Some(*pane) != expanded,
+    };
+    std::iter::once(findings).chain(below.iter().zip(areas).map(place)).collect()
+}
+
 /// The areas of panes, in their order: one below the other. Where it is wide, of three or four the first stands above, the second at
-/// the left, and what is left beside it, unless that has nothing to show: half of the width would be for nothing.
-pub(super) fn areas(area: Rect, needs: &[Need]) -> Vec<Rect> {
-    match needs {
-        [top, Need::Share(_), right @ ..]
-            if area.width >= WIDE
-                && matches!(right.len(), 1 | 2)
-                && right.iter().any(|need| need.share() > 0) =>
-        {
-            let below = Need::Share(top.share().max(1));
-            let [top, below] = stacked(area, &[*top, below])[..] else { return Vec::new() };
+/// the left, and what is left beside it.
+fn areas(area: Rect, shares: &[u16]) -> Vec<Rect> {
+    match shares {
+        [top, left, right @ ..] if area.width >= WIDE && matches!(right.len(), 1 | 2) => {
+            let [top, below] = stacked(area, &[*top, (*top).max(*left)])[..] else { return Vec::new() };
             let [left, beside] = Layout::horizontal([Constraint::Fill(1); 2]).spacing(GAP).areas(below);
             [top, left].into_iter().chain(stacked(beside, right)).collect()
         }
@@ -46,53 +115,66 @@ pub(super) fn areas(area: Rect, needs: &[Need]) -> Vec<Rect> {
     }
 }
 
-/// One below the other: the first that has something to show takes what the shares of the others leave.
-fn stacked(area: Rect, needs: &[Need]) -> Vec<Rect> {
-    let all: u16 = needs.iter().map(|need| need.share()).sum();
-    let first = needs.iter().position(|need| *need != Need::Line).unwrap_or(needs.len().saturating_sub(1));
-    let even = usize::from(area.height) / needs.len().max(1);
+/// One below the other: the first takes what the shares of the others leave.
+fn stacked(area: Rect, shares: &[u16]) -> Vec<Rect> {
+    let all: u16 = shares.iter().sum::<u16>().max(1);
+    let even = usize::from(area.height) / shares.len().max(1);
     let least = u16::try_from(even).map_or(LEAST, |even| even.min(LEAST));
     let height = |share: u16| u32::from(area.height) * u32::from(share) / u32::from(all);
-    let constraint = |(at, need): (usize, &Need)| match need {
-        _ if at == first => Constraint::Fill(1),
-        Need::Line => Constraint::Length(1),
-        Need::Share(share) => Constraint::Length(u16::try_from(height(*share)).unwrap_or(LEAST).max(least)),
+    let constraint = |(at, share): (usize, &u16)| match at {
+        0 => Constraint::Fill(1),
+        _ => Constraint::Length(u16::try_from(height(*share)).unwrap_or(LEAST).max(least)),
     };
-    Layout::vertical(needs.iter().enumerate().map(constraint)).split(area).to_vec()
+    Layout::vertical(shares.iter().enumerate().map(constraint)).split(area).to_vec()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Whatever is calm: all of the area is given away, once, and who has something to show has room for it.
+    fn check(area: Rect, areas: &[Rect], least: u16, gaps: bool) {
+        for (at, one) in areas.iter().enumerate() {
+            assert_eq!(one.intersection(area), *one, "{area} {areas:?}");
+            assert!(areas.iter().skip(at + 1).all(|other| !one.intersects(*other)), "{area} {areas:?}");
+            assert!(one.height >= least, "{area} {areas:?}");
+        }
+        let covered: u32 = areas.iter().map(|one| one.area()).sum();
+        let gaps = if gaps { u32::from(area.height) } else { 0 };
+        assert!(covered + gaps >= area.area(), "{area} {areas:?}");
+    }
+
     #[test]
     fn panes_fill_the_area_and_never_overlap() {
         for (width, height) in [(60, 11), (80, 16), (80, 20), (119, 40), (120, 14), (120, 29), (200, 54)] {
-            let area = Rect { x: 0, y: 3, width, height };
+            let area = Rect { x: 0, y: 2, width, height };
             for count in 1..=5usize {
                 let room =
                     if width >= WIDE && count < 5 { count } else { count.min(usize::from(height / 4)) };
-                for mask in 0..1u8 << room {
-                    let calm: Vec<bool> = (0..room).map(|at| mask >> at & 1 == 1).collect();
-                    let need = |(at, calm): (usize, &bool)| match calm {
-                        true => Need::Line,
-                        false => Need::Share([5, 2, 3, 2, 1][at]),
-                    };
-                    let needs: Vec<Need> = calm.iter().enumerate().map(need).collect();
-                    let areas = areas(area, &needs);
-                    assert_eq!(areas.len(), room);
-                    for (at, one) in areas.iter().enumerate() {
-                        assert_eq!(one.intersection(area), *one, "{width}x{height} {calm:?}");
-                        assert!(areas.iter().skip(at + 1).all(|other| !one.intersects(*other)));
-                        assert!(
-                            one.height >= if calm[at] { 1 } else { 3 },
-                            "{width}x{height} {calm:?} {areas:?}"
-                        );
-                    }
-                    let covered: u32 = areas.iter().map(|one| one.area()).sum();
-                    let gaps = if width >= WIDE { u32::from(height) } else { 0 };
-                    assert!(covered + gaps >= area.area(), "{width}x{height} {calm:?} {areas:?}");
+                let shares: Vec<u16> = [5, 2, 3, 2, 1].into_iter().take(room).collect();
+                check(area, &areas(area, &shares), 3, width >= WIDE);
+            }
+        }
+    }
+
+    #[test]
+    fn the_panes_of_the_overview_fill_it_whichever_has_the_focus() {
+        use Pane::{Advisory, Chains, Leases, Tasks};
+        for (width, height) in [(60, 12), (80, 20), (80, 21), (80, 27), (80, 40), (120, 32), (119, 57)] {
+            let area = Rect { x: 0, y: 2, width, height };
+            for below in
+                [&[Chains, Advisory][..], &[Chains, Advisory, Tasks], &[Chains, Advisory, Tasks, Leases]]
+            {
+                for expanded in below {
+                    let places = overview(area, below, Some(*expanded), width >= WIDE);
+                    let areas: Vec<Rect> = places.iter().map(|place| place.area).collect();
+                    check(area, &areas, 1, width >= WIDE);
+                    assert_eq!(places.len(), below.len() + 1);
+                    assert!(
+                        places.iter().all(|place| place.is_line == (place.area.height == 1)),
+                        "{places:?}"
+                    );
+                    let open = places.iter().find(|place| place.pane == *expanded).unwrap();
+                    assert!(open.area.height >= 3, "{places:?}");
                 }
             }
         }

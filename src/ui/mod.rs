@@ -5,7 +5,6 @@
 mod ascii;
 mod body;
 mod dialog;
-mod finding_line;
 mod footer;
 mod header;
 mod layout;
@@ -34,10 +33,9 @@ pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: 
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         too_small(frame, area, theme);
     } else {
-        let head = crate::app::header_rows(area.height);
-        let (header, rest) = split_top(area, head);
+        let (header, rest) = split_top(area, crate::app::HEADER);
         let (body, footer) = split_bottom(rest, 1);
-        header::render(frame, header, app, viewport, theme);
+        header::render(frame, header, app, theme);
         if !pages::render_full(frame, body, app, viewport, theme) {
             body::render(frame, body, app, viewport, theme);
         }

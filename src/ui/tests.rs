@@ -253,7 +253,7 @@ fn a_lost_connection_is_seen_at_once() {
 fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
     let reason = "connection to server at \"db.internal.example.com\" (10.0.3.17), port 5432 failed: FATAL: \
                   remaining connection slots are reserved for roles with the SUPERUSER attribute";
-    for (width, height, whole) in [(60, 15, false), (80, 24, false), (120, 35, true), (200, 60, true)] {
+    for (width, height, whole) in [(60, 15, false), (80, 24, true), (120, 35, true), (200, 60, true)] {
         let mut view = sample::incident(0.0).view();
         let wait = std::time::Duration::from_secs(8);
         view.link = Link::Down { reason: reason.into(), attempt: 5, wait };
@@ -261,13 +261,13 @@ fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
         for (silence, when) in [(0.0, "attempt 5 in 8s"), (3.0, "attempt 5 in 5s"), (30.0, "attempt 5 now")] {
             stage.app.update(Message::Tick(silence));
             let text = stage.text();
-            let head: Vec<&str> = text.lines().skip(1).take(4).map(str::trim).collect();
+            let head: Vec<&str> = text.lines().skip(3).take(4).map(str::trim).collect();
             let head = head.join(" ");
             assert!(head.contains(when), "{width}x{height}: {text}");
             assert!(head.contains("DOWN  connection to server at"), "{width}x{height}: {text}");
             assert_eq!(head.contains("SUPERUSER attribute"), whole, "{width}x{height}: {text}");
             assert!(
-                !head.contains("CRIT") && !head.contains("K terminate"),
+                !text.contains("CRIT") && !text.contains("K terminate:"),
                 "old findings are marked: {text}"
             );
         }
@@ -277,7 +277,7 @@ fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
     let mut stage = Stage::new(80, 24).view(view).keys("!");
     stage.app.update(Message::Tick(14.0));
     let text = stage.text();
-    assert!(text.contains("Findings · 5 · 14s old") && text.contains("(crit) 4312"), "{text}");
+    assert!(text.contains("· 14s old") && text.contains("crit  3m12s 4312"), "{text}");
 }
 
 #[test]
@@ -342,9 +342,9 @@ fn the_selection_is_seen_without_colours() {
     }
 }
 
-/// What has nothing to show leaves its room to the others, and the names have theirs before what can be done without.
+/// An empty pane keeps its place, and the names have their room before what can be done without.
 #[test]
-fn empty_panes_take_a_line_and_names_are_read() {
+fn empty_panes_keep_their_places_and_names_are_read() {
     for (width, height) in SIZES {
         let mut builder = sample::jobs(0.0);
         builder
@@ -356,12 +356,15 @@ fn empty_panes_take_a_line_and_names_are_read() {
         }
         let mut stage = Stage::new(width, height).view(builder.view());
         let text = stage.text();
-        let lines: Vec<&str> = text.lines().collect();
-        let at = |words: &str| lines.iter().position(|line| line.contains(words)).unwrap();
-        assert_eq!(
-            at("─ Chains · no session waits for a lock ─") + 1,
-            at("─ Advisory · no advisory locks held ─")
-        );
+        let title = |text: &str, pane: &str| {
+            text.lines().position(|line| line.contains(&format!("─ {pane} · "))).unwrap()
+        };
+        assert!(text.contains("─ Chains · no session waits for a lock"), "{text}");
+        assert!(text.contains("─ Advisory · no advisory locks held ─"), "{text}");
+        let busy = Stage::new(width, height).view(sample::jobs(0.0).view()).text();
+        for pane in ["Findings", "Chains", "Advisory", "Tasks"] {
+            assert_eq!(title(&text, pane), title(&busy, pane), "{width}x{height} {pane}");
+        }
         assert!(
             text.contains("0012") || text.contains("-0012"),
             "the end of a worker's name tells which: {text}"
@@ -370,18 +373,13 @@ fn empty_panes_take_a_line_and_names_are_read() {
     }
 }
 
-/// Whose session it is stays when there is little room, unless all are of one role.
+/// In a narrow column the application stays, in a wide one the role with it: one rule for all rows.
 #[test]
-fn of_who_the_role_stays_where_there_are_several() {
-    let screen = |builder: sample::Builder| Stage::new(80, 24).view(builder.view()).keys("2").text();
-    let text = screen(sample::incident(0.0));
-    assert!(text.contains("deploy@pri…") && !text.contains(" @prisma"), "{text}");
-    let mut one = sample::incident(0.0);
-    for backend in &mut one.backends {
-        backend.user = Some("application".into());
-    }
-    let text = screen(one);
-    assert!(text.contains("@prisma") && !text.contains("applicati"), "{text}");
+fn a_narrow_column_has_the_application() {
+    let screen = |width: u16| Stage::new(width, 35).view(sample::incident(0.0).view()).keys("2").text();
+    let (narrow, wide) = (screen(80), screen(120));
+    assert!(narrow.contains(" prisma ") && !narrow.contains("deploy@pri"), "{narrow}");
+    assert!(wide.contains("deploy@prisma"), "{wide}");
 }
 
 /// Which database it is says nothing where there is one.
@@ -478,25 +476,17 @@ fn what_can_be_clicked_is_where_it_is_seen() {
         let (x, y) = place_of(stage, text);
         stage.viewport.hit(x, y)
     };
-    assert!(matches!(spot(&mut stage, "CRIT  4312"), Some(Spot::Finding(("root_blocker", _)))));
+    assert_eq!(spot(&mut stage, "4312 idle in transaction,"), Some(Spot::Row(Pane::Findings, 0)));
     assert_eq!(spot(&mut stage, "BLOCKS"), Some(Spot::Heading(Pane::Chains, "blocks")));
     assert_eq!(spot(&mut stage, "? help"), Some(Spot::Key(Action::Help)));
-    assert_eq!(
-        spot(&mut stage, "K terminate"),
-        Some(Spot::Finding(("root_blocker", finding_subject(&stage))))
-    );
-    assert_eq!(spot(&mut stage, "└ 4410"), Some(Spot::Row(Pane::Chains, 1)));
+    assert_eq!(spot(&mut stage, "└4410"), Some(Spot::Row(Pane::Chains, 1)));
     let last = u16::try_from(stage.text().lines().count()).unwrap() - 1;
     let line = stage.text().lines().last().unwrap().to_owned();
-    let digit = crate::text::width(&line[..line.find(" 7 ").unwrap()]) + 1;
-    let hit = stage.viewport.hit(u16::try_from(digit).unwrap(), last);
-    assert_eq!(hit, Some(Spot::Key(Action::Go(crate::app::screens::Screen::Backends))), "{line}");
-    let mut stage = stage.keys("!");
-    assert!(matches!(spot(&mut stage, "prepared transaction"), Some(Spot::Finding(_))));
-}
-
-fn finding_subject(stage: &Stage) -> crate::model::finding::Subject {
-    stage.app.view.as_ref().unwrap().findings[0].subject.clone()
+    let key = |words: &str| u16::try_from(crate::text::width(&line[..line.find(words).unwrap()])).unwrap();
+    let terminate = Action::Command(crate::model::plan::CommandId::Terminate);
+    for (words, action) in [("K terminate", terminate), ("Enter open", Action::Open)] {
+        assert_eq!(stage.viewport.hit(key(words), last), Some(Spot::Key(action)), "{line}");
+    }
 }
 
 #[test]
@@ -519,7 +509,7 @@ fn locks_that_could_not_be_read_are_not_shown_as_live() {
     snapshot.locks = snapshot.locks.stale("permission denied for function pg_lock_status".into());
     stage.app.update(Message::View(TargetId(0), Arc::new(sample::view(snapshot, 2))));
     let text = stage.text();
-    assert!(text.contains("20 30s ago: pg_locks cannot be read"), "{text}");
+    assert!(text.contains("20 · 30s ago: pg_locks cannot be read"), "{text}");
     assert!(text.contains("30s old: permission denied for function pg_lock_status"), "{text}");
     assert!(text.contains("2m51s") && !text.contains("3m21s row") && !text.contains("longest"), "{text}");
 }

@@ -1,16 +1,15 @@
 //! The line of all looks that are kept, while one of the past is shown.
 //!
 //! ```text
-//! 13:47 ···▁▁··▂▂▁··!▃▅▆█▇▇▇▅·a·▁·· 14:02
-//!                   ▲ 631 of 900                              ( ) trouble  Esc now
+//! 13:47 ···▁▁··▂▂▁··!▃▅▆█▲▇▇▅·a·▁·· 14:02  ▲ 631 of 900   ( ) trouble  Esc now
 //! ```
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::draw_ends;
 use super::theme::Theme;
 use super::widgets::sparkline;
-use super::{draw_ends, draw_line};
 use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
@@ -18,11 +17,6 @@ use crate::model::timeline::{Moment, PastView};
 
 /// Minutes of a past below which its ends are told to the second.
 const SHORT: i64 = 10;
-
-/// Rows of the header that it takes: two where there is room for a cursor of its own.
-pub(super) const fn rows(header: u16) -> u16 {
-    if header >= 5 { 2 } else { 1 }
-}
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastView, theme: &Theme) {
     let (Some(first), Some(last)) = (past.moments.first(), past.moments.last()) else { return };
@@ -32,43 +26,23 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastVi
     let time = |moment: &Moment| moment.at.with_timezone(&app.settings.zone).format(format).to_string();
     let (begin, end) = (format!("{} ", time(first)), format!(" {}", time(last)));
     let place = format!("▲ {} of {}", past.place + 1, past.moments.len());
-    let is_tall = area.height > 1;
     let keys = keys(app);
-    let beside = if is_tall { 0 } else { crate::text::width(&place) + keys.width() + 4 };
+    let beside = crate::text::width(&place) + keys.width() + 4;
     let room = usize::from(area.width).saturating_sub(begin.len() + end.len() + beside);
     let (bars, at) = bars(past, room.max(10));
     let mut line = Line::new().with(begin.as_str(), Tone::Dim);
     for (column, bar) in bars.iter().enumerate() {
         match (*bar, column == at) {
-            (_, true) if !is_tall => line.push("▲", Tone::Key),
+            (_, true) => line.push("▲", Tone::Key),
             (Bar::Sign(sign), _) => line.push(sign.to_string(), Tone::Critical),
-            (Bar::Waiting(bar), here) => {
-                line.push(bar.to_string(), if here { Tone::Key } else { Tone::Warning });
-            }
+            (Bar::Waiting(bar), _) => line.push(bar.to_string(), Tone::Warning),
             (Bar::Calm, _) => line.push("·", Tone::Dim),
         }
     }
     line.push(end, Tone::Dim);
-    if !is_tall {
-        line.push("  ", Tone::Plain);
-        line.push(place, Tone::Key);
-        draw_ends(frame, area, &line, &keys, theme);
-        return;
-    }
-    draw_line(frame, Rect { height: 1, ..area }, &line, theme);
-    // The words stand on the side where there is room for them.
-    let cursor = begin.len() + at;
-    let width = crate::text::width(&place);
-    let fits = cursor + width + keys.width() + 2 <= usize::from(area.width);
-    let words = place.trim_start_matches('▲').trim_start();
-    let marker = match fits {
-        true => format!("{}{place}", " ".repeat(cursor)),
-        false if cursor > width => format!("{}{words} ▲", " ".repeat(cursor + 1 - width)),
-        false => format!("{}▲", " ".repeat(cursor)),
-    };
-    let below = Rect { y: area.y + 1, height: 1, ..area };
-    let keys = if fits { keys } else { Line::new() };
-    draw_ends(frame, below, &Line::new().with(marker, Tone::Key), &keys, theme);
+    line.push("  ", Tone::Plain);
+    line.push(place, Tone::Key);
+    draw_ends(frame, area, &line, &keys, theme);
 }
 
 /// The keys that lead along the line: `( ) trouble  Esc now`.

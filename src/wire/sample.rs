@@ -167,6 +167,8 @@ fn finding() -> Finding {
         subject: Subject::Party(Party::Prepared(PREPARED)),
         blocked: 1,
         since: None,
+        row: None,
+        began: None,
         help: None,
         expected: None,
         about: "".into(),

@@ -65,16 +65,17 @@ fn in_the_table(text: &str, holder: i32) {
     let rows: Vec<&str> = lines.skip_while(|line| !line.starts_with("PID")).collect();
     let words: Vec<&str> = rows[1].split_whitespace().take(4).collect();
     assert_eq!(words, [holder.to_string().as_str(), "200", "1", "199"], "{text}");
-    let alike = rows.iter().filter(|row| row.contains("└ queue 200 ")).count();
+    let alike = rows.iter().filter(|row| row.contains("└queue") && row.contains(" ×200 ")).count();
     assert_eq!(alike, 1, "those who are alike are one line: {text}");
 }
 
 fn on_the_screen(view: &Arc<View>, holder: i32) {
     for (width, height) in [(80, 24), (120, 35), (200, 60)] {
         let overview = drawn(view, width, height, "");
-        assert!(overview[0].contains("201 waiting"), "{overview:#?}");
-        assert!(overview[1].starts_with(&format!("CRIT  {holder} idle ")), "{overview:#?}");
-        assert!(overview[1].contains("blocks 200: 1 "), "{overview:#?}");
+        assert!(overview[1].contains("    201 · since "), "{overview:#?}");
+        assert!(overview[3].starts_with("> CRIT "), "{overview:#?}");
+        assert!(overview[3].contains(&format!(" {holder} idle, holds ")), "{overview:#?}");
+        assert!(overview[3].contains("blocks 200: 1 "), "{overview:#?}");
         let chains = drawn(view, width, height, "2");
         let title = chains.iter().position(|line| line.contains("Chains · 2 roots · 201 blocked")).unwrap();
         let row = &chains[title + 2];

@@ -180,6 +180,13 @@ fn findings(document: &Document, scenario: Scenario, facts: &Facts, name: &str) 
         .filter(|finding| finding.check == check)
         .map(|finding| finding.summary.as_str())
         .collect();
+    let behind_ddl = document.findings.iter().any(|finding| finding.check == "convoy");
+    assert_eq!(behind_ddl, scenario == Scenario::Convoy, "{name}: {:?}", document.findings);
+    // A convoy and the root that it waits for are one finding.
+    if behind_ddl {
+        assert!(told.is_empty(), "{name}: {:?}", document.findings);
+        return;
+    }
     assert_eq!(told.len(), facts.roots.len().max(1), "{name}: {:?}", document.findings);
     for root in &facts.roots {
         let who = match root {
@@ -188,6 +195,4 @@ fn findings(document: &Document, scenario: Scenario, facts: &Facts, name: &str) 
         };
         assert!(told.iter().any(|summary| summary.starts_with(&who)), "{name}: {who}: {told:?}");
     }
-    let behind_ddl = document.findings.iter().any(|finding| finding.check == "convoy");
-    assert_eq!(behind_ddl, scenario == Scenario::Convoy, "{name}: {:?}", document.findings);
 }

@@ -3,7 +3,8 @@
 use crate::app::App;
 use crate::app::context::Context;
 use crate::app::keymap::{self, Action};
-use crate::app::page::{self, Page};
+use crate::app::page::Page;
+use crate::app::panes::RowId;
 use crate::app::subject;
 use crate::model::finding::{Finding, Subject};
 use crate::model::plan::known::is_blocker;
@@ -16,16 +17,15 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     let read_only = app.settings.read_only;
     let row = match app.pages.last() {
         Some(Page::Detail { subject, .. }) => Some(*subject),
-        Some(Page::Findings { chosen, .. }) => {
-            let findings = context.view.findings.as_slice();
-            let finding = page::position(findings, chosen.as_ref()).and_then(|at| findings.get(at));
-            let helps = finding.filter(|_| !read_only).and_then(help);
-            return helps.into_iter().chain(finding.and_then(expects)).collect();
-        }
         Some(_) => None,
         None => app.pane(app.focus).selected.or_else(|| app.pane(app.focus).marks.iter().next().copied()),
     };
-    let Some(row) = row.map(subject::selected) else { return Vec::new() };
+    // Of a finding that no shortcut helps against none is shown.
+    let is_helped = |row: &RowId| {
+        context.finding(*row).is_none_or(|finding| finding.help.is_some() || is_blocker(finding))
+    };
+    let subject = |row: RowId| subject::selected(subject::subject_of(&context, row).unwrap_or(row));
+    let Some(row) = row.filter(is_helped).map(subject) else { return Vec::new() };
     let look =
         PlanContext { view: context.view, rights: context.view.rights.as_deref(), own_pids: &app.own_pids };
     let named = |command: CommandId| {
@@ -38,12 +38,6 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
             .then_some((Action::Command(command), verb.does()))
     };
     CommandId::ALL.into_iter().filter_map(named).collect()
-}
-
-/// The key that ignores the blocker of a finding, or takes that back.
-fn expects(finding: &Finding) -> Option<(Action, &'static str)> {
-    let verb = if finding.expected.is_some() { Verb::ExpectNoMore } else { Verb::Expect };
-    is_blocker(finding).then_some((Action::Command(CommandId::Expect), verb.does()))
 }
 
 /// The key that helps against a finding, and what it does.

@@ -104,10 +104,7 @@ impl Dialog {
     }
 
     /// Takes a newer plan in; one that is about something else has to be seen first.
-    pub(in crate::app) fn replan(&mut self, mut plan: ActionPlan, revision: u64) {
-        if self.order.by_name {
-            plan.confirm = plan.confirm_by_name();
-        }
+    pub(in crate::app) fn replan(&mut self, plan: ActionPlan, revision: u64) {
         if !is_same(&self.plan, &plan) {
             // Whoever types the id of a lease goes on where he was when it is renewed; it has to be seen all the same.
             let typed = std::mem::take(&mut self.typed);

@@ -20,8 +20,6 @@ pub struct Order {
     pub hidden: usize,
     /// To what it is to be done, of these rows.
     pub kind: Kind,
-    /// The row that was selected had just gone: whoever goes on typing may mean that one, so `y` is not enough.
-    pub by_name: bool,
 }
 
 /// `U ends a lease; this is a session: K ends it`.
@@ -85,7 +83,7 @@ impl Order {
             Kind::Known(expecting) => expecting.known.why_nothing(),
             Kind::Rows(_) => None,
         };
-        why.map_or(Ok(Self { verb, pane, rows, hidden, kind, by_name: false }), Err)
+        why.map_or(Ok(Self { verb, pane, rows, hidden, kind }), Err)
     }
 
     /// Whether the rows themselves are meant, and nobody beside them.

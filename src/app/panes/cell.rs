@@ -45,6 +45,12 @@ impl Cell {
         Self::server(query.map(|query| shown(Channel::Screen, query)).as_deref())
     }
 
+    /// The same in a column of statements: without what would hide its first words. Nothing if there is none.
+    pub fn query(query: Option<&QueryText>, room: u16) -> Self {
+        let clean = |query| super::query::clean(&shown(Channel::Screen, query), room);
+        query.map_or_else(Self::default, |query| Self::toned(clean(query), Tone::Dim))
+    }
+
     /// A duration in words, of seconds; a dash where there are none.
     pub fn age(seconds: Option<f64>, tone: Tone) -> Self {
         seconds.map_or_else(Self::none, |seconds| Self::toned(crate::text::duration(seconds), tone))
@@ -57,7 +63,11 @@ impl Cell {
 
     /// What it says, to sort and filter by.
     pub fn into_value<'a>(self) -> Value<'a> {
-        if self == Self::none() { Value::Missing } else { Value::Text(Cow::Owned(self.text)) }
+        if self == Self::none() || self.text.is_empty() {
+            Value::Missing
+        } else {
+            Value::Text(Cow::Owned(self.text))
+        }
     }
 }
 

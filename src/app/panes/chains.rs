@@ -1,10 +1,10 @@
-//! The blocking forest as rows.
+//! The blocking forest as rows; if no session waits, the longest transactions.
 //!
 //! ```text
-//!   PID         BLOCKS   NOW  WAIT  STATE / WAITS FOR         WHO       QUERY
-//!   4312            17     1     -  idle in xact 3m12s        app@web   SELECT * FROM …
-//!   └ 4410          16     - 2m51s  AccessExclusive accounts  deploy@ci ALTER TABLE ac…
-//!     └ queue 16     -     - 2m48s  AccessShare accounts      app@web   SELECT balance…
+//!   PID         BLOCKS   NOW  TURN   WAIT STATE / WAITS FOR        WHO          QUERY
+//!   4312            17     1    16        idle in transaction 3m12s app@web     SELECT * FROM …
+//!   └4410           16                2m51s accounts AccessExclusive deploy@ci  ALTER TABLE ac…
+//!    └queue        ×16                2m48s accounts AccessShare   app@web      SELECT balance…
 //! ```
 
 use super::backends::{self, several_databases, xact};
@@ -19,7 +19,9 @@ use super::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
 use super::{Cell, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::model::lock::{LockTag, LockType, VirtualTransaction};
+use crate::model::backend::Backend;
+use crate::model::finding::Severity;
+use crate::model::lock::{LockTag, LockType};
 use crate::model::promise::Promise;
 use crate::model::wait_graph::{Party, TreeNode, Waiter};
 
@@ -28,23 +30,20 @@ pub use super::forest::{ChainRow, with_ancestors};
 /// Lines of the forest, of the wait graph's tree.
 struct Chains;
 
-/// A line, with its place in the graph.
+/// A line, with its place in the graph; none for a session that has none there.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     row: ChainRow,
-    node: &'a TreeNode,
+    party: Party,
+    node: Option<&'a TreeNode>,
     waiter: Option<&'a Waiter>,
 }
 
 impl Place<'_> {
     /// What it waits for; none for a root.
     fn tag(self, context: &Context<'_>) -> Option<LockTag> {
-        let (queue, _) = self.node.waits?;
+        let (queue, _) = self.node?.waits?;
         Some(context.view.graph.queues.get(queue)?.tag)
-    }
-
-    fn party(self) -> Party {
-        self.node.party
     }
 
     fn is_top(self) -> bool {
@@ -61,18 +60,26 @@ impl Rows for Chains {
     type Row<'a> = Place<'a>;
 
     fn get<'a>(context: &Context<'a>, row: Row) -> Option<Place<'a>> {
-        let Row::Chain(row) = row else { return None };
+        let row = match row {
+            Row::Chain(row) => row,
+            Row::At(at) => {
+                let backend = context.snapshot.backends.last_rows().get(at as usize)?;
+                let party = Party::Backend(backend.pid);
+                return Some(Place { row: forest::line(0, 0, true), party, node: None, waiter: None });
+            }
+            _ => return None,
+        };
         let node = context.view.graph.tree.nodes.get(row.at as usize)?;
         let waiter =
             node.waits.and_then(|(queue, waiter)| context.view.graph.queues.get(queue)?.waiters.get(waiter));
-        Some(Place { row, node, waiter })
+        Some(Place { row, party: node.party, node: Some(node), waiter })
     }
 
     fn id(context: &Context<'_>, place: Place<'_>) -> Option<RowId> {
         if !place.is_group() {
-            return Some(party_id(context, place.party()));
+            return Some(party_id(context, place.party));
         }
-        let parent = context.view.graph.tree.nodes.get(place.node.parent?)?;
+        let parent = context.view.graph.tree.nodes.get(place.node?.parent?)?;
         Some(RowId::Group(parent.party, place.tag(context)?, place.waiter?.mode))
     }
 }
@@ -83,16 +90,16 @@ static COLUMNS: Columns<Chains> = Columns {
     shown: &[
         Column::sorted(
             PID,
-            (12, 18),
+            (9, 18),
             |place, _, room| pid(place, room),
-            |place, _| Value::whole(Some(place.party().pid().into())),
+            |place, _| Value::whole(Some(place.party.pid().into())),
         ),
         Column::sorted(
             BLOCKS,
             (6, 6),
             |place, context, _| blocks(context, place),
             |place, context| {
-                let blocked = if place.is_group() { 0 } else { context.blocked_of_all(place.party()) };
+                let blocked = if place.is_group() { 0 } else { context.blocked_of_all(place.party) };
                 Value::whole((blocked > 0).then_some(blocked.into()))
             },
         )
@@ -100,7 +107,7 @@ static COLUMNS: Columns<Chains> = Columns {
         Column::sorted(
             ("NOW", "now", "sessions that continue at once if this one ends"),
             (5, 5),
-            |place, context, _| number(context, place, |promise| promise.now),
+            |place, context, _| number(context, place, |promise| promise.now, now_tone),
             |place, context| sorted(context, place, |promise| promise.now),
         )
         .right()
@@ -108,7 +115,7 @@ static COLUMNS: Columns<Chains> = Columns {
         Column::sorted(
             ("TURN", "turn", "sessions that continue after those, one after another"),
             (5, 5),
-            |place, context, _| number(context, place, |promise| promise.in_turn),
+            |place, context, _| number(context, place, |promise| promise.in_turn, |_| Tone::Plain),
             |place, context| sorted(context, place, |promise| promise.in_turn),
         )
         .right()
@@ -116,7 +123,7 @@ static COLUMNS: Columns<Chains> = Columns {
         Column::sorted(
             ("STILL", "still", "sessions that stay blocked by others, or may"),
             (5, 5),
-            |place, context, _| number(context, place, |promise| promise.still + promise.unsure),
+            |place, context, _| number(context, place, |promise| promise.still + promise.unsure, still_tone),
             |place, context| sorted(context, place, |promise| promise.still + promise.unsure),
         )
         .right()
@@ -124,45 +131,66 @@ static COLUMNS: Columns<Chains> = Columns {
         Column::sorted(
             ("WAIT", "wait", "how long it has waited"),
             (6, 6),
-            |place, context, _| Cell::age(wait(context, place), Tone::Warning),
+            |place, context, _| wait(context, place).map_or_else(Cell::default, age),
             |place, context| urgency(context, place),
         )
-        .right(),
+        .right()
+        .rank(2),
         Column::sorted(
             (
                 "STATE / WAITS FOR",
                 "state",
-                "of a root what it does; of a waiter the lock mode and what it waits for",
+                "of a root what it does; of a waiter what it waits for and the lock mode",
             ),
-            (24, 44),
+            (21, 44),
             |place, context, room| state(context, place, room),
             |place, context| state_or_wait(context, place),
         ),
         Column::text(DB, (6, 12), |place, context| database(context, place))
-            .rank(4)
+            .rank(10)
             .only_where(several_databases),
-        Column::cell(WHO, (10, 22), |place, context, room| who(context, place, room)),
+        Column::cell(WHO, (10, 22), |place, context, room| who(context, place, room)).rank(3),
+        Column::text(("CLIENT", "client", "address of the client"), (9, 15), |place, context| {
+            context.backend(place.party.pid())?.client.as_deref()
+        })
+        .rank(11),
         Column::sorted(
             XACT,
             (8, 8),
             |place, context, _| {
-                context.backend(place.party().pid()).map_or_else(Cell::none, |backend| xact(context, backend))
+                context
+                    .backend(place.party.pid())
+                    .map_or_else(Cell::default, |backend| xact(context, backend))
             },
             |place, context| {
                 Value::number(
-                    context.age(context.backend(place.party().pid()).and_then(|backend| backend.xact_start)),
+                    context.age(context.backend(place.party.pid()).and_then(|backend| backend.xact_start)),
                 )
             },
         )
         .right()
-        .rank(2),
-        Column::cell(QUERY, (8, 0), |place, context, _| query(context, place)),
+        .rank(8),
+        Column::cell(QUERY, (8, 0), |place, context, room| query(context, place, room)).rank(4),
     ],
     others: &[],
 };
 
 pub(super) static PANE: Definition = Definition {
     basis: Basis::Forest,
+    widths: &[
+        ("pid", [9, 10, 11, 12, 12]),
+        ("blocks", [6; 5]),
+        ("now", [0, 5, 5, 5, 5]),
+        ("turn", [0, 0, 5, 5, 5]),
+        ("still", [0, 0, 0, 5, 5]),
+        ("wait", [6; 5]),
+        ("state", [21, 26, 30, 34, 38]),
+        ("db", [0, 0, 0, 0, 10]),
+        ("who", [14, 16, 19, 22, 24]),
+        ("client", [0, 0, 0, 0, 15]),
+        ("xact", [0, 0, 8, 8, 8]),
+        ("query", [0; 5]),
+    ],
     empty: "no session waits for a lock",
     facts: |context, _| facts(context),
     name,
@@ -172,19 +200,43 @@ pub(super) static PANE: Definition = Definition {
         _ => None,
     },
     ..Definition::new(("Chains", "a session"), &COLUMNS, |context, wanted| {
-        forest::lines(context, wanted.folded).into_iter().map(Row::Chain).collect()
+        let lines = forest::lines(context, wanted.folded);
+        if lines.is_empty() { transactions(context) } else { lines.into_iter().map(Row::Chain).collect() }
     })
 };
 
-/// `1 deadlock · 2 roots · 19 blocked`
+/// How many of the longest transactions are listed.
+const TRANSACTIONS: usize = 50;
+
+/// The longest transactions, by their place in `pg_stat_activity`, without those of locktop.
+fn transactions(context: &Context<'_>) -> Vec<Row> {
+    if !context.snapshot.locks.is_known() {
+        return Vec::new();
+    }
+    let backends = (0u32..).zip(context.snapshot.backends.last_rows().iter());
+    let is_own = |backend: &Backend| backend.application.as_deref() == Some("locktop");
+    let mut open: Vec<_> = backends
+        .filter(|(_, backend)| !is_own(backend))
+        .filter_map(|(at, backend)| Some((backend.xact_start?, backend.pid, at)))
+        .collect();
+    open.sort_unstable();
+    open.into_iter().take(TRANSACTIONS).map(|(_, _, at)| Row::At(at)).collect()
+}
+
+/// `1 deadlock · 2 roots · 19 blocked`, or that these are the longest transactions.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let graph = &context.view.graph;
+    if graph.tree.tops.is_empty() && context.snapshot.locks.is_known() {
+        return ["no session waits for a lock", "longest transactions"]
+            .map(|words| (words.to_owned(), Tone::Dim))
+            .into();
+    }
     let mut facts = Vec::new();
     if !graph.cycles.is_empty() {
         facts.push((count(graph.cycles.len(), "deadlock", "deadlocks"), Tone::Critical));
     }
     facts.push((count(graph.roots.len(), "root", "roots"), Tone::Plain));
-    facts.push((format!("{} blocked", graph.waiting), Tone::Plain));
+    facts.push((format!("{} blocked", crate::text::count(graph.waiting.into())), Tone::Plain));
     facts
 }
 
@@ -200,8 +252,8 @@ fn name(context: &Context<'_>, id: RowId) -> String {
 }
 
 fn pid(place: Place<'_>, room: u16) -> Cell {
-    let label = match place.party() {
-        _ if place.is_group() => format!("queue {}", place.row.folded),
+    let label = match place.party {
+        _ if place.is_group() => "queue".to_owned(),
         Party::Backend(pid) => pid.to_string(),
         Party::Prepared(_) => "prepared".to_owned(),
     };
@@ -210,42 +262,50 @@ fn pid(place: Place<'_>, room: u16) -> Cell {
     Cell::toned(format!("{}{label}", guide(place.row, spare)), tone)
 }
 
-/// What leads to a name from its parent. A chain that is deeper than the column is wide says how deep instead: the name
-/// itself is never cut.
+/// What leads to a name from its parent, a column for each level. A chain that is deeper than the column is wide says how deep
+/// instead: the name itself is never cut.
 fn guide(row: ChainRow, room: usize) -> String {
     let corner = if row.last { "└" } else { "├" };
-    let depth = usize::from(row.depth);
-    let step = if usize::from(row.deepest) * 2 <= room { 2 } else { 1 };
-    match depth {
+    match usize::from(row.depth) {
         0 => String::new(),
-        _ if (depth - 1) * step + 2 <= room => {
+        depth if depth <= room => {
             let goes_on =
                 |depth: u16| row.rails.checked_shr(depth.into()).is_some_and(|rails| rails & 1 == 1);
-            let rails = (1..row.depth).map(|depth| if goes_on(depth) { "│ " } else { "  " });
-            let rails: String = rails.flat_map(|rail| rail.chars().take(step)).collect();
-            format!("{rails}{corner} ")
+            let rails = (1..row.depth).map(|depth| if goes_on(depth) { '│' } else { ' ' });
+            rails.chain(corner.chars()).collect()
         }
-        _ if room >= 4 => format!("·{}{corner}", depth.min(99)),
+        depth if room >= 3 => format!("·{}{corner}", depth.min(99)),
         _ => corner.to_owned(),
     }
 }
 
+fn age(seconds: f64) -> Cell {
+    Cell::plain(crate::text::age(seconds))
+}
+
 fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
-    let Some(waiter) = place.waiter else { return root_state(context, place.node.party, usize::from(room)) };
+    let Some((node, waiter)) = place.node.zip(place.waiter) else {
+        return root_state(context, place.party, usize::from(room));
+    };
     let tag = place.tag(context);
     let what = tag.map_or_else(|| "?".to_owned(), |tag| context.wait_label(&tag, waiter.pid));
-    let on = if room >= 32 { " on " } else { " " };
-    let more = match place.node.unseen_blockers() {
+    let more = match node.unseen_blockers() {
         0 => String::new(),
         more => format!(" +{more}"),
     };
     // Waiting for a transaction to end has one mode only.
-    let xid = tag.is_some_and(|tag| tag.locktype() == LockType::TransactionId);
-    let wants = if xid { what } else { format!("{}{on}{what}", waiter.mode.short()) };
-    let (cycle, tone) = match place.node.cycle {
-        Some(_) if place.node.parent.is_none() => ("DEADLOCK ", Tone::Critical),
+    let is_mode_known =
+        tag.is_some_and(|tag| tag.locktype() == LockType::TransactionId) || what.starts_with("row of ");
+    let what = match what.strip_prefix("row of ") {
+        Some(row) if !row.contains("ctid") => row.replacen(" (", " ctid (", 1),
+        Some(row) => row.replacen(", ctid", " ctid", 1),
+        None => what,
+    };
+    let wants = if is_mode_known { what } else { format!("{what} {}", waiter.mode.short()) };
+    let (cycle, tone) = match node.cycle {
+        Some(_) if node.parent.is_none() => ("DEADLOCK ", Tone::Critical),
         Some(_) => ("", Tone::Critical),
-        None => ("", Tone::Warning),
+        None => ("", Tone::Plain),
     };
     Cell::toned(fit_names(format!("{cycle}{wants}{more}"), room), tone)
 }
@@ -256,7 +316,7 @@ fn wait(context: &Context<'_>, place: Place<'_>) -> Option<f64> {
 
 /// A root is as urgent as the longest wait behind it.
 fn urgency(context: &Context<'_>, place: Place<'_>) -> Value<'static> {
-    Value::number(match context.root(place.party()) {
+    Value::number(match context.root(place.party) {
         Some(root) => context.wait_age(root.longest_wait),
         None => wait(context, place),
     })
@@ -264,37 +324,68 @@ fn urgency(context: &Context<'_>, place: Place<'_>) -> Value<'static> {
 
 fn state_or_wait<'a>(context: &Context<'a>, place: Place<'a>) -> Value<'a> {
     match place.waiter {
-        None => state_value(context, place.party()),
+        None => state_value(context, place.party),
         Some(_) => state(context, place, u16::MAX).into_value(),
     }
 }
 
 fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
-    let tone = if place.is_top() { Tone::Critical } else { Tone::Warning };
-    match if place.is_group() { 0 } else { context.blocked(place.party()) } {
-        0 => Cell::none(),
-        blocked => Cell::toned(blocked.to_string(), tone),
+    if place.is_group() {
+        return Cell::toned(format!("×{}", crate::text::count(place.row.folded.into())), Tone::Dim);
+    }
+    let is_critical = || {
+        let mut findings = context.view.findings.iter();
+        findings.any(|finding| finding.severity == Severity::Critical && finding.is_about(place.party))
+    };
+    let tone = match place.is_top() {
+        true if is_critical() => Tone::Critical,
+        true => Tone::Warning,
+        false => Tone::Plain,
+    };
+    match context.blocked(place.party) {
+        0 => Cell::default(),
+        blocked => Cell::toned(crate::text::count(blocked.into()), tone),
     }
 }
 
-fn number(context: &Context<'_>, place: Place<'_>, of: fn(Promise) -> u32) -> Cell {
-    let promise = if place.is_group() { None } else { context.promise(place.party()) };
-    promise
-        .filter(|promise| !promise.is_hidden)
-        .map_or_else(Cell::none, |promise| Cell::plain(of(promise).to_string()))
+/// A number of what is promised: empty where no session waits behind it, `?` where this role cannot know it.
+fn number(
+    context: &Context<'_>,
+    place: Place<'_>,
+    of: fn(Promise) -> u32,
+    tone: fn(Promise) -> Tone,
+) -> Cell {
+    match if place.is_group() { None } else { context.promise(place.party) } {
+        None => Cell::default(),
+        Some(promise) if promise.is_hidden => Cell::plain("?"),
+        Some(promise) => Cell::toned(crate::text::count(of(promise).into()), tone(promise)),
+    }
+}
+
+/// All at once is good, none is not.
+fn now_tone(promise: Promise) -> Tone {
+    match promise.now {
+        now if now == promise.blocked => Tone::Good,
+        0 => Tone::Warning,
+        _ => Tone::Plain,
+    }
+}
+
+fn still_tone(promise: Promise) -> Tone {
+    if promise.still + promise.unsure > 0 { Tone::Warning } else { Tone::Plain }
 }
 
 fn sorted(context: &Context<'_>, place: Place<'_>, of: fn(Promise) -> u32) -> Value<'static> {
-    let promise = if place.is_group() { None } else { context.promise_of_all(place.party()) };
+    let promise = if place.is_group() { None } else { context.promise_of_all(place.party) };
     Value::whole(promise.map(|promise| of(promise).into()))
 }
 
 fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
-    match place.party() {
+    match place.party {
         _ if place.is_group() => Cell::plain(whose(context, place, room)),
         Party::Prepared(xact) => Cell::server(context.prepared(xact).and_then(|row| row.owner.as_deref())),
         Party::Backend(pid) => {
-            context.backend(pid).map_or_else(Cell::none, |backend| backends::who(context, backend, room))
+            context.backend(pid).map_or_else(Cell::default, |backend| backends::who(context, backend, room))
         }
     }
 }
@@ -303,7 +394,8 @@ fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
 fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
     let mut names: Vec<String> = Vec::new();
     // Looking at some is enough to know whether they are alike.
-    for party in forest::members(context, place.node).take(64) {
+    let Some(node) = place.node else { return String::new() };
+    for party in forest::members(context, node).take(64) {
         let name = context.backend(party.pid()).map(|backend| backends::who(context, backend, room).text);
         if let Some(name) = name
             && !names.contains(&name)
@@ -319,24 +411,20 @@ fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
 }
 
 fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'a str> {
-    match place.party() {
+    match place.party {
         Party::Prepared(xact) => context.prepared(xact)?.database.as_deref(),
         Party::Backend(pid) => context.backend(pid)?.database.as_deref(),
     }
 }
 
-fn query(context: &Context<'_>, place: Place<'_>) -> Cell {
-    match place.party() {
-        Party::Prepared(xact) => rollback(context, xact),
+/// What it runs or ran last; of a prepared transaction the name it was prepared with.
+fn query(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
+    match place.party {
+        Party::Prepared(xact) => context.prepared(xact).map_or_else(Cell::default, |row| {
+            Cell::plain(format!("gid {}", crate::text::one_line(&row.gid)))
+        }),
         Party::Backend(pid) => {
-            Cell::statement(context.backend(pid).and_then(|backend| backend.query.as_ref()))
+            Cell::query(context.backend(pid).and_then(|backend| backend.query.as_ref()), room)
         }
     }
-}
-
-/// The statement that ends a prepared transaction: no process can be ended for it.
-fn rollback(context: &Context<'_>, xact: VirtualTransaction) -> Cell {
-    context.prepared(xact).map_or_else(Cell::none, |row| {
-        Cell::toned(format!("ROLLBACK PREPARED {}", crate::text::literal(&row.gid)), Tone::Key)
-    })
 }

@@ -42,6 +42,10 @@ pub struct Definition {
     pub read: for<'a> fn(&Context<'a>) -> Read<'a>,
     /// A line above the headings; none where it needs no more than its title.
     pub above: Option<fn(&Context<'_>) -> Line>,
+    /// The widths of its columns by the width of the pane, [`STEPS`](super::fit::STEPS); empty if they follow from the columns.
+    pub widths: Widths,
+    /// It has no headings above its rows.
+    pub is_headless: bool,
     /// Columns of a high rank give way to names that would be cut.
     pub prefers_names: bool,
     /// Keys that do something here and on no other pane, for the footer.
@@ -55,6 +59,9 @@ pub struct Definition {
     /// The detail page of what is at home here, at a width; none when it is gone.
     pub detail: fn(&Context<'_>, RowId, usize) -> Option<Vec<Line>>,
 }
+
+/// Columns by their names with their widths, from narrow panes to wide ones; 0 leaves a column out.
+pub(super) type Widths = &'static [(&'static str, [u16; 5])];
 
 /// Which rows are wanted of a pane.
 #[derive(Debug, Clone, Copy)]
@@ -116,6 +123,8 @@ impl Definition {
             facts: |_, _| Vec::new(),
             read: locks_read,
             above: None,
+            widths: &[],
+            is_headless: false,
             prefers_names: false,
             keys: &[],
             is_state: |_| false,

@@ -8,9 +8,47 @@ const DISPENSABLE: u8 = 3;
 /// Chooses from `columns` those that fit into `width`, with a column between each two, and how wide each is. The first stays when
 /// the others are scrolled by `offset`.
 pub fn fitted(pane: Pane, columns: Vec<Heading>, offset: usize, width: u16) -> Vec<(Heading, u16)> {
-    let columns = comfortable(pane, columns, width);
+    let is_fixed = !pane.definition().widths.is_empty();
+    let columns = if is_fixed { columns } else { comfortable(pane, columns, width) };
     let is_seen = |(at, _): &(usize, Heading)| *at == 0 || *at > offset;
-    fit(columns.into_iter().enumerate().filter(is_seen).map(|(_, column)| column).collect(), width)
+    let columns: Vec<Heading> =
+        columns.into_iter().enumerate().filter(is_seen).map(|(_, column)| column).collect();
+    if is_fixed { fixed(pane, columns, width) } else { fit(columns, width) }
+}
+
+/// The widths of panes from which on the next widths of a table are taken, without the two columns of the marker. The left side of a wide
+/// screen has the widths of 120 columns.
+pub(super) const STEPS: [u16; 5] = [0, 98, 117, 158, 198];
+
+/// Columns with the widths that belong to the width of the pane; the one that takes what is left has it.
+fn fixed(pane: Pane, columns: Vec<Heading>, width: u16) -> Vec<(Heading, u16)> {
+    let step = STEPS.iter().rposition(|least| *least <= width).unwrap_or(0);
+    let widths = pane.definition().widths;
+    let own = |heading: &Heading| {
+        let found = widths.iter().find(|(name, _)| *name == heading.name);
+        found.and_then(|(_, widths)| widths.get(step).copied()).unwrap_or(0)
+    };
+    let flexible = |heading: &Heading| heading.max == 0;
+    let mut shown: Vec<(Heading, u16)> = columns
+        .into_iter()
+        .map(|heading| (heading, if flexible(&heading) { heading.min } else { own(&heading) }))
+        .filter(|(_, width)| *width > 0)
+        .collect();
+    let needed =
+        |shown: &[(Heading, u16)]| shown.iter().map(|(_, width)| width + 1).sum::<u16>().saturating_sub(1);
+    while needed(&shown) > width && shown.len() > 1 {
+        let Some(rank) = shown.iter().map(|(heading, _)| heading.rank).max().filter(|rank| *rank > 0) else {
+            shown.pop();
+            continue;
+        };
+        shown.retain(|(heading, _)| heading.rank < rank);
+    }
+    let spare = width.saturating_sub(needed(&shown));
+    let place = shown.iter().position(|(heading, _)| flexible(heading)).or(shown.len().checked_sub(1));
+    if let Some((_, width)) = place.and_then(|at| shown.get_mut(at)) {
+        *width += spare;
+    }
+    shown
 }
 
 /// Where names are read before what can be done without, that goes while they have not the room they want.

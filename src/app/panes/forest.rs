@@ -99,7 +99,7 @@ pub fn with_ancestors(rows: &[ChainRow], passes: impl Fn(ChainRow) -> bool) -> V
     kept
 }
 
-fn line(at: usize, depth: u16, last: bool) -> ChainRow {
+pub(super) fn line(at: usize, depth: u16, last: bool) -> ChainRow {
     ChainRow {
         at: u32::try_from(at).unwrap_or(u32::MAX),
         folded: 0,

@@ -13,6 +13,7 @@ mod definition;
 mod episodes;
 pub mod events;
 mod facts;
+pub mod findings;
 mod fit;
 mod forest;
 pub(super) mod generators;
@@ -26,6 +27,7 @@ mod lock_order;
 pub mod locks;
 mod other_leases;
 mod party;
+pub mod query;
 pub mod queue;
 mod row;
 mod schedules;
@@ -91,6 +93,8 @@ macro_rules! panes {
 }
 
 panes! {
+    /// What is wrong, the worst first.
+    Findings = findings,
     /// The blocking forest: who waits behind whom.
     Chains = chains,
     /// Held advisory locks, those somebody waits for first.

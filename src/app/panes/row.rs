@@ -3,6 +3,7 @@
 use super::Pane;
 use super::forest::ChainRow;
 use crate::model::backend::BackendId;
+use crate::model::finding::Subject;
 use crate::model::id_generator::GeneratorId;
 use crate::model::lease::LeaseId;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
@@ -62,6 +63,8 @@ impl Row {
 /// What a row is about, whatever its place: the selection and the marks hold on to this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowId {
+    /// A finding, by its check and what it is about.
+    Finding(&'static str, Subject),
     /// A session or another process, by process id and start.
     Backend(BackendId),
     /// A prepared transaction, by its virtual transaction.
@@ -106,6 +109,7 @@ impl RowId {
     /// The pane that can say most of it: its definition has the name and the detail page.
     pub fn home(self) -> Pane {
         match self {
+            Self::Finding(..) => Pane::Findings,
             Self::Backend(_) => Pane::Backends,
             Self::Prepared(_) | Self::Group(..) => Pane::Chains,
             Self::Lock(..) => Pane::Locks,

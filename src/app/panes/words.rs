@@ -7,7 +7,7 @@ pub(super) const PID: Words = ("PID", "pid", "process id of the session");
 pub(super) const DB: Words = ("DB", "db", "database");
 pub(super) const WHO: Words = ("WHO", "who", WHO_HELP);
 pub(super) const WHO_HELP: &str =
-    "role@application; @application where it is too long and all are of one role";
+    "role@application; in a narrow column the application, or else the role, or the address";
 pub(super) const QUERY: Words = ("QUERY", "query", "the query it runs, or ran last");
 pub(super) const XACT: Words = ("XACT", "xact", "age of its transaction; w: it has written");
 pub(super) const BLOCKS: Words =

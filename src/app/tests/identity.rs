@@ -27,50 +27,52 @@ fn the_selection_stays_on_a_session_lock_whatever_its_session_does() {
 
 #[test]
 fn a_finding_stays_selected_when_others_come_before_it() {
-    let mut app = app(sample::incident(0.0));
-    drive(&mut app, "!j");
+    let mut app = begun(sample::incident(0.0));
+    drive(&mut app, "j");
     let mut worse = sample::incident(1.0).view();
     let mut findings = worse.findings.as_ref().clone();
     findings.rotate_right(2);
     worse.findings = Arc::new(findings);
     arrive(&mut app, worse);
-    drive(&mut app, "<enter>");
-    assert_eq!(selected_pid(&app), Some(4977));
+    assert_eq!((app.focus, selected_pid(&app)), (Pane::Findings, Some(4977)));
+    drive(&mut app, "2");
+    assert_eq!((app.screen, selected_pid(&app)), (Screen::Chains, Some(4977)));
 }
 
 #[test]
-fn a_finding_that_went_away_opens_nothing() {
-    let mut app = app(sample::incident(0.0));
-    drive(&mut app, "!");
+fn a_finding_that_went_away_is_not_acted_on() {
+    let mut app = begun(sample::incident(0.0));
+    drive(&mut app, "jk");
     arrive(&mut app, sample::crowd(3, 0, 1.0).view());
-    drive(&mut app, "<enter>");
-    assert!(matches!(app.pages.last(), Some(Page::Findings { .. })));
-    drive(&mut app, "j<enter>");
+    assert_eq!(selected_pid(&app), None);
+    drive(&mut app, "K");
+    assert_eq!((app.dialog.is_none(), notice(&app)), (true, "select a row first"));
+    drive(&mut app, "j");
     assert_eq!(selected_pid(&app), Some(100), "the first move selects what is in its place");
 }
 
 #[test]
 fn a_jump_clears_the_filter_that_hides_its_row() {
-    let mut app = app(sample::incident(0.0));
-    drive(&mut app, "2/nothing<enter>!<enter>");
+    let mut app = begun(sample::incident(0.0));
+    drive(&mut app, "2<esc>");
+    drive(&mut app, "<tab>/nothing<enter><shift-tab>2");
     assert_eq!((app.screen, selected_pid(&app)), (Screen::Chains, Some(4312)));
     assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("nothing")));
 }
 
 #[test]
-fn escape_leads_back_to_the_findings_that_a_jump_left() {
-    let mut app = app(sample::incident(0.0));
-    drive(&mut app, "7!j<enter>");
+fn escape_leads_back_to_the_finding_that_a_jump_left() {
+    let mut app = begun(sample::incident(0.0));
+    drive(&mut app, "j2");
     assert_eq!((app.screen, app.pages.len()), (Screen::Chains, 0));
     // What was opened since goes first.
     drive(&mut app, "<enter><esc>/a<enter><esc>");
     assert_eq!((app.screen, app.pages.len()), (Screen::Chains, 0));
     drive(&mut app, "<esc>");
-    assert_eq!(app.screen, Screen::Backends);
-    assert!(matches!(app.pages.last(), Some(Page::Findings { at: 1, chosen: Some(_) })), "{:?}", app.pages);
+    assert_eq!((app.screen, app.focus, selected_pid(&app)), (Screen::Overview, Pane::Findings, Some(4977)));
     // Who goes elsewhere is not led back.
-    drive(&mut app, "<enter>2<esc><esc>");
-    assert_eq!((app.screen, app.pages.len()), (Screen::Chains, 0));
+    drive(&mut app, "27<esc><esc>");
+    assert_eq!((app.screen, app.pages.len()), (Screen::Backends, 0));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn tasks_have_a_screen_and_a_pane_where_there_are_tables() {
     for (keys, screen, focus) in [
         ("4", Screen::Tasks, Pane::Tasks),
         ("1", Screen::Overview, Pane::Tasks),
-        ("<tab>", Screen::Overview, Pane::Chains),
+        ("<tab>", Screen::Overview, Pane::Findings),
         ("<shift-tab>z", Screen::Overview, Pane::Tasks),
     ] {
         drive(&mut with, keys);
@@ -40,8 +40,8 @@ fn tasks_have_a_screen_and_a_pane_where_there_are_tables() {
     }
     assert_eq!(with.visible_panes(), [Pane::Tasks]);
     arrive(&mut with, sample::incident(1.0).view());
-    assert_eq!(with.focus, Pane::Chains, "the tables are gone, and their pane with them");
-    assert_eq!(with.visible_panes(), [Pane::Chains, Pane::Advisory]);
+    assert_eq!(with.focus, Pane::Findings, "the tables are gone, and their pane with them");
+    assert_eq!(with.visible_panes(), [Pane::Findings, Pane::Chains, Pane::Advisory]);
     let mut without = app(sample::incident(0.0));
     drive(&mut without, "4");
     assert_eq!(without.screen, Screen::Overview);
@@ -126,7 +126,7 @@ fn a_task_stays_selected_when_it_starts_and_a_finding_leads_to_it() {
     assert_eq!(app.pane(Pane::Tasks).selected, selected);
     assert_eq!(task_states(&app)[app.pane(Pane::Tasks).cursor], "running");
     let at = app.view.as_ref().unwrap().findings.iter().position(|one| one.check == "orphan_task").unwrap();
-    drive(&mut app, &format!("1!{}<enter>", "j".repeat(at)));
+    drive(&mut app, &format!("1!g{}4", "j".repeat(at)));
     assert_eq!((app.screen, app.pane(Pane::Tasks).cursor), (Screen::Tasks, 0));
     drive(&mut app, "<enter>");
     let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
@@ -143,36 +143,69 @@ fn zoom_shows_one_pane_and_gives_the_other_back() {
     drive(&mut app, "<tab>z");
     assert_eq!(app.visible_panes(), [Pane::Advisory]);
     drive(&mut app, "<esc>");
-    assert_eq!(app.visible_panes(), [Pane::Chains, Pane::Advisory]);
+    assert_eq!(app.visible_panes(), [Pane::Findings, Pane::Chains, Pane::Advisory]);
 }
 
 #[test]
-fn where_there_is_no_room_for_all_panes_the_focused_one_is_there() {
-    let mut app = app(sample::systems::leases(0.0));
-    let all = [Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases];
-    assert_eq!(app.visible_panes(), all);
-    for (columns, rows, count) in
-        [(80, 23, 4), (80, 20, 4), (80, 19, 3), (60, 15, 2), (120, 15, 3), (120, 16, 4)]
-    {
+fn every_pane_of_the_overview_has_its_rows_whatever_the_size() {
+    let mut app = begun(sample::systems::leases(0.0));
+    let all = [Pane::Findings, Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases];
+    for (columns, rows) in [(80, 23), (60, 15), (120, 35), (200, 60)] {
         app.update(Message::Resize(columns, rows));
-        for _ in 0..all.len() {
-            let shown = app.visible_panes();
-            assert_eq!(shown.len(), count, "{columns}x{rows}");
-            assert!(
-                shown.contains(&app.focus)
-                    && shown.is_sorted_by_key(|pane| all.iter().position(|one| one == pane))
-            );
-            let total = app.pane(app.focus).total;
-            assert_eq!(app.pane(app.focus).rows.len(), total, "it has its rows");
-            assert!(total > 0, "{:?}", app.focus);
+        for pane in all {
+            assert_eq!((app.focus, app.visible_panes().as_slice()), (pane, &all[..]), "{columns}x{rows}");
+            let expanded = if pane == Pane::Findings { Pane::Chains } else { pane };
+            assert_eq!(app.expanded(), Some(expanded));
+            let total = app.pane(pane).total;
+            assert_eq!(app.pane(pane).rows.len(), total, "it has its rows");
+            assert!(total > 0, "{pane:?}");
             drive(&mut app, "<tab>");
         }
-        assert_eq!(app.focus, Pane::Chains);
     }
-    app.update(Message::Resize(60, 15));
-    let at = app.view.as_ref().unwrap().findings.iter().position(|one| one.check == "expired_lease").unwrap();
-    drive(&mut app, &format!("!{}<enter>1", "j".repeat(at)));
-    assert!(app.visible_panes().contains(&app.focus));
+}
+
+/// Until the first movement the cursor is on the worst finding, whichever that is; after it on the same one.
+#[test]
+fn the_cursor_begins_on_the_worst_finding_and_then_stays_on_one() {
+    let finding = |app: &App| app.pane(Pane::Findings).selected;
+    for moved in [false, true] {
+        let mut app = begun(sample::crowd(3, 0, 0.0));
+        if moved {
+            drive(&mut app, "jk");
+        }
+        let first = finding(&app);
+        assert!(first.is_some());
+        arrive(&mut app, sample::incident(1.0).view());
+        let worst = app.view.as_ref().unwrap().findings.first().map(crate::app::panes::findings::id_of);
+        if moved {
+            assert_eq!(finding(&app), None, "that finding has ended");
+        } else {
+            assert_eq!(finding(&app), worst);
+        }
+        let mut both = sample::incident(2.0);
+        both.session(9, "app@last", crate::model::backend::State::Idle, 1.0, "SELECT 1");
+        arrive(&mut app, both.view());
+        if !moved {
+            drive(&mut app, "j");
+            let chosen = finding(&app);
+            arrive(&mut app, sample::incident(3.0).view());
+            assert_eq!(finding(&app), chosen);
+        }
+    }
+}
+
+/// A shortcut acts on what the finding under the cursor is about, and no other.
+#[test]
+fn a_shortcut_acts_on_the_subject_of_the_finding() {
+    for (keys, pid) in [("K", 4312), ("jK", 4977), ("!jK", 4977)] {
+        let mut app = begun(sample::incident(0.0));
+        drive(&mut app, keys);
+        let dialog = app.dialog.as_ref().unwrap_or_else(|| panic!("{keys}: {}", notice(&app)));
+        let crate::model::plan::TargetKind::Session(session) = &dialog.plan.rows[0].target.what else {
+            panic!("no session")
+        };
+        assert_eq!(session.pid, pid, "{keys}");
+    }
 }
 
 #[test]
@@ -308,7 +341,8 @@ fn findings_lead_to_leases_items_limits_and_generators() {
     ] {
         let findings = &app.view.as_ref().unwrap().findings;
         let at = findings.iter().position(|finding| finding.check == check).unwrap();
-        drive(&mut app, &format!("1!{}<enter>", "j".repeat(at)));
+        let key = screen.definition().key;
+        drive(&mut app, &format!("1!g{}{key}", "j".repeat(at)));
         assert_eq!((app.screen, app.focus), (screen, pane), "{check}");
         assert!(app.pane(pane).selected.is_some(), "{check}");
         drive(&mut app, "<enter>");

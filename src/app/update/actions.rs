@@ -1,5 +1,7 @@
 //! What the keys of a screen do.
 
+use crate::app::context::Context;
+use crate::app::detail;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::Page;
@@ -47,8 +49,13 @@ impl App {
         let Some(at) = panes.iter().position(|pane| *pane == self.focus) else { return Update::none() };
         let count = isize::try_from(panes.len()).unwrap_or(1);
         let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(count);
-        if let Some(pane) = panes.get(next.unsigned_abs()) {
-            self.focus = *pane;
+        let Some(pane) = panes.get(next.unsigned_abs()).copied() else { return Update::none() };
+        self.refresh_panes();
+        // The row of the finding that the cursor was on.
+        let marked = self.marked(pane);
+        self.focus = pane;
+        if let Some(at) = marked {
+            self.with_pane(pane, |state, context| state.select(context, at));
         }
         self.refresh_panes();
         Update::redraw()
@@ -66,8 +73,15 @@ impl App {
     pub(super) fn open(&mut self) -> Update {
         match self.pane(self.focus).selected {
             Some(RowId::Event(number, count)) => self.go_to_event(number, count),
-            Some(subject) => self.open_page(Page::Detail { subject, scroll: 0 }),
-            None => self.say("nothing selected"),
+            Some(selected) => {
+                let subject = self.context().map_or(selected, |context| opened(&context, selected));
+                self.open_page(Page::Detail { subject, scroll: 0 })
+            }
+            None if self.pane(self.focus).rows.is_empty() => self.say("there is no row to open"),
+            None => {
+                self.jump(0);
+                self.open()
+            }
         }
     }
 
@@ -298,4 +312,11 @@ impl App {
             _ => self.pane(pane).selected.into_iter().collect(),
         }
     }
+}
+
+/// What Enter opens: of a finding the session that it is about, unless it states more itself.
+fn opened(context: &Context<'_>, selected: RowId) -> RowId {
+    let whole = context.finding(selected).is_none_or(|finding| finding.details.is_empty());
+    let subject = subject::subject_of(context, selected).filter(|_| whole);
+    subject.filter(|subject| detail::lines(context, *subject, 80, true).is_some()).unwrap_or(selected)
 }

@@ -6,13 +6,11 @@ use rustc_hash::FxHashSet;
 
 use crate::app::App;
 use crate::app::dialog::{self, Dialog, Flight, Kind, Order, Step};
-use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
-use crate::app::page::{self, FindingId, Page};
+use crate::app::page::Page;
 use crate::app::panes::{Pane, RowId};
 use crate::app::subject;
 use crate::keys::Key;
-use crate::model::finding::Finding;
 use crate::model::plan::{
     self, ActionPlan, Change, CommandId, PlanContext, RecoveryPlan, Report, RowsOf, TargetKind,
 };
@@ -47,13 +45,21 @@ impl App {
     pub(super) fn ask_here(&mut self, command: CommandId) -> Update {
         let pane = self.focus;
         let mut rows = self.chosen(pane);
+        if let Some(context) = self.context() {
+            // Of a finding it is about its subject.
+            let subject = |row: &RowId| subject::subject_of(&context, *row).unwrap_or(*row);
+            rows = match pane {
+                Pane::Findings => rows.iter().map(subject).collect(),
+                _ => rows,
+            };
+        }
         if self.is_done_with(command, &rows) {
             rows.clear();
         }
         let shown = self.shown_marks(pane);
         let hidden = self.pane(pane).marks.len().saturating_sub(shown);
         match (rows.is_empty(), hidden) {
-            (true, 0) => self.ask_about_worst(command),
+            (true, 0) => self.say("select a row first"),
             (true, _) => self.say("the filter hides every marked row; Esc clears it"),
             (false, _) => self.ask(command, pane, rows, hidden),
         }
@@ -69,57 +75,11 @@ impl App {
             && !(command.definition().applies)(&look, subject::selected(*row))
     }
 
-    /// Nothing is selected: the key is about the first finding that names it, as the header shows it.
-    fn ask_about_worst(&mut self, command: CommandId) -> Update {
-        let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
-        let names_it = |finding: &&Finding| {
-            dialog::help(finding).is_some_and(|(helps, _)| helps == Action::Command(command))
-        };
-        let Some(finding) = findings.iter().find(names_it) else {
-            let key = self
-                .settings
-                .keymap
-                .key(Action::Command(command))
-                .map(|key| key.to_string())
-                .unwrap_or_default();
-            return self
-                .say(format!("nothing is selected, and no finding asks for {key}; select a row first"));
-        };
-        // Somebody may have meant the row that has just gone, and type on.
-        let lost = self.pane(self.focus).has_lost_selection();
-        if !self.select_here_if_shown(&finding.subject) {
-            let update = self.jump_to_finding(Some(&page::finding_id(finding)));
-            if self.pane(self.focus).selected.is_none() {
-                return update;
-            }
-        }
-        let rows = self.pane(self.focus).selected.into_iter().collect();
-        let mut update = self.ask(command, self.focus, rows, 0);
-        if let Some(dialog) = self.dialog.as_mut().filter(|_| lost) {
-            dialog.order.by_name = true;
-            // What the question asks of the server is asked once, and that was before.
-            update.effects.extend(self.refresh_dialog().effects);
-        }
-        update
-    }
-
     /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.
     pub(super) fn ask_on_page(&mut self, command: CommandId) -> Update {
         match self.pages.last().cloned() {
             Some(Page::Detail { subject, .. }) => self.ask(command, self.focus, vec![subject], 0),
-            Some(Page::Findings { chosen, .. }) => self.ask_about_finding(command, chosen.as_ref()),
             _ => Update::none(),
-        }
-    }
-
-    /// Goes to what a finding is about, and asks there.
-    fn ask_about_finding(&mut self, command: CommandId, chosen: Option<&FindingId>) -> Update {
-        let update = self.jump_to_finding(chosen);
-        let selected = self.pane(self.focus).selected;
-        match selected.filter(|_| self.pages.is_empty()) {
-            Some(row) => self.ask(command, self.focus, vec![row], 0),
-            // It went nowhere, and said why.
-            None => update,
         }
     }
 
@@ -309,6 +269,10 @@ impl App {
     /// What was done is done once: its marks go.
     fn unmark(&mut self, pane: Pane, rows: &[RowId]) {
         let marks = &mut self.pane_mut(pane).marks;
+        // The rows are what the findings are about.
+        if pane == Pane::Findings {
+            marks.clear();
+        }
         for row in rows {
             marks.remove(row);
         }

@@ -1,47 +1,22 @@
 //! From a finding or an event to the row it is about, and from a row to those that belong to it.
 
 use crate::app::message::Update;
-use crate::app::page::{self, FindingId, Page};
-use crate::app::panes::RowId;
+use crate::app::page::Page;
+use crate::app::panes::{Pane, RowId};
 use crate::app::place::Place;
 use crate::app::related::{self, Related};
 use crate::app::screens::Screen;
 use crate::app::{App, Origin};
-use crate::model::finding::Subject;
 use crate::model::lock::LockType;
 
 impl App {
-    /// Goes to the row of a finding. A filter that hides it is cleared.
-    pub(super) fn jump_to_finding(&mut self, chosen: Option<&FindingId>) -> Update {
-        let findings = self.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
-        let found = page::position(findings, chosen).and_then(|at| findings.get(at));
-        let Some(subject) = found.map(|finding| finding.subject.clone()) else {
-            return self.say("no finding selected");
-        };
-        let Some(place) = Place::of(&subject) else {
-            return self.say("about the whole server: there is no row to go to");
-        };
-        let page = self.pages.last().cloned();
-        let pages = std::mem::take(&mut self.pages);
-        if let Some(update) = self.jump_to(&place, &place.screens(), page) {
-            return update;
-        }
-        self.pages = pages;
-        self.say("what this finding is about is gone")
-    }
-
-    /// Selects what a finding is about where it is on the screen already; false where it is not.
-    pub(super) fn select_here_if_shown(&mut self, subject: &Subject) -> bool {
-        let Some(place) = Place::of(subject) else { return false };
-        let focus = self.focus;
-        for pane in self.visible_panes() {
-            self.focus = pane;
-            if self.select_place(&place) {
-                return true;
-            }
-        }
-        self.focus = focus;
-        false
+    /// Shows what the selected finding is about on its screen, with the cursor there; none if this is another screen or it is not there.
+    pub(super) fn show_finding_on(&mut self, screen: Screen) -> Option<Update> {
+        let RowId::Finding(_, subject) = self.pane(Pane::Findings).selected? else { return None };
+        let is_here = self.screen == Screen::Overview && self.focus == Pane::Findings;
+        let place =
+            Place::of(&subject).filter(|place| is_here && place.screens().first() == Some(&screen))?;
+        self.jump_to(&place, &[screen], None)
     }
 
     /// Goes to the row of the selected event. One that stands for several, that is about nothing that has a row, or about what no

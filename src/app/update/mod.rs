@@ -21,7 +21,7 @@ use super::keymap::{self, Action};
 use super::message::{Effect, Message, Update};
 use super::panes::{Pane, RowId};
 use super::screens::Screen;
-use super::{App, Notice, SMALLEST};
+use super::{App, Notice, Origin, SMALLEST};
 use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::snapshot::Snapshot;
@@ -269,10 +269,18 @@ impl App {
         })
     }
 
-    /// The page of findings, with the worst selected.
-    fn findings_page(&self) -> super::page::Page {
-        let worst = self.view.as_ref().and_then(|view| view.findings.first());
-        super::page::Page::Findings { chosen: worst.map(super::page::finding_id), at: 0 }
+    /// Shows the findings alone; pressed there, goes back to where it was pressed.
+    fn go_to_findings(&mut self) -> Update {
+        if self.screen == Screen::Overview && self.focus == Pane::Findings {
+            return if self.zoom { self.back() } else { self.toggle_zoom() };
+        }
+        let page = self.pages.last().cloned();
+        self.pages.clear();
+        let from = Origin { screen: self.screen, focus: self.focus, page, all_locks: self.all_locks };
+        self.go(Screen::Overview);
+        (self.focus, self.zoom, self.jumped_from) = (Pane::Findings, true, Some(from));
+        self.refresh_panes();
+        Update::redraw()
     }
 
     /// Shows a word to the user, which goes away by itself.
@@ -312,7 +320,10 @@ impl App {
             Action::Last => self.jump(usize::MAX),
             Action::Left => self.scroll_columns(-1),
             Action::Right => self.scroll_columns(1),
-            Action::Go(screen) => self.leave_for(screen),
+            Action::Go(screen) => match self.show_finding_on(screen) {
+                Some(update) => update,
+                None => self.leave_for(screen),
+            },
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),
@@ -346,10 +357,7 @@ impl App {
             Action::GoToTime => self.start_time(),
             Action::Faster => self.change_interval(true),
             Action::Slower => self.change_interval(false),
-            Action::Findings => {
-                let page = self.findings_page();
-                self.open_page(page)
-            }
+            Action::Findings => self.go_to_findings(),
             Action::Help => self.open_page(super::page::Page::Help { scroll: 0, search: String::new() }),
             Action::AllLocks => self.toggle_all_locks(),
             Action::BlameBy => self.change_blame((self.blamed.0.next(), self.blamed.1)),

@@ -2,7 +2,6 @@
 
 use crate::app::App;
 use crate::app::message::{Spot, Update};
-use crate::app::page::Page;
 use crate::app::panes::Pane;
 
 impl App {
@@ -15,15 +14,12 @@ impl App {
         let mut update = match spot {
             Spot::Key(action) if self.pages.is_empty() => self.act(action),
             Spot::Key(action) => self.page_key(Some(action)),
-            Spot::Finding(finding) if matches!(self.pages.last(), None | Some(Page::Findings { .. })) => {
-                self.open_finding(Some(&finding))
-            }
             Spot::Row(pane, at) if self.is_open_to(pane) => self.click_row(pane, at),
             Spot::Heading(pane, column) if self.is_open_to(pane) => {
                 self.focus = pane;
                 self.sort_by(pane, column)
             }
-            Spot::Finding(_) | Spot::Row(..) | Spot::Heading(..) => Update::none(),
+            Spot::Row(..) | Spot::Heading(..) => Update::none(),
         };
         update.redraw |= notice.is_some();
         update

@@ -1,13 +1,11 @@
 //! What the keys do on a page over the screen.
 
-use std::sync::Arc;
-
 use crate::app::App;
 use crate::app::help::is_heading;
 use crate::app::keymap::Action;
 use crate::app::line::Line;
 use crate::app::message::{Effect, Update};
-use crate::app::page::{self, FindingId, Page};
+use crate::app::page::Page;
 use crate::app::pane::Sort;
 use crate::app::panes::Pane;
 
@@ -17,10 +15,10 @@ const MOST_COPIED: usize = 64 * 1024;
 /// Moves what scrolls or is selected on a page.
 fn scroll(page: &mut Page, by: isize) {
     match page {
-        Page::Help { scroll, .. } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. } => {
+        Page::Help { scroll, .. } | Page::Detail { scroll, .. } => {
             *scroll = scroll.saturating_add_signed(by);
         }
-        Page::Findings { at, .. } | Page::Related { at, .. } => *at = at.saturating_add_signed(by),
+        Page::Related { at, .. } => *at = at.saturating_add_signed(by),
         Page::Sort { selected, .. } => *selected = selected.saturating_add_signed(by),
     }
 }
@@ -43,20 +41,8 @@ impl App {
 
     /// Moves on the page, and no further than it goes.
     pub(super) fn scroll_page(&mut self, by: isize) -> Update {
-        let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
         if let Some(page) = self.pages.last_mut() {
-            let gone = match page {
-                Page::Findings { chosen, at } => match page::position(&findings, chosen.as_ref()) {
-                    Some(now) => {
-                        *at = now;
-                        false
-                    }
-                    None => true,
-                },
-                _ => false,
-            };
-            // As in a table: after what was selected vanished the first move selects what is in its place.
-            scroll(page, if gone { 0 } else { by });
+            scroll(page, by);
         }
         self.clamp_page();
         Update::redraw()
@@ -73,7 +59,6 @@ impl App {
             Action::PreviousPane => self.go_to_part(false),
             // The key that opened a page closes it.
             Action::Help if matches!(self.pages.last(), Some(Page::Help { .. })) => self.close_page(),
-            Action::Findings if matches!(self.pages.last(), Some(Page::Findings { .. })) => self.close_page(),
             Action::Sort if matches!(self.pages.last(), Some(Page::Sort { .. })) => self.choose(),
             Action::Go(_) => {
                 self.pages.clear();
@@ -125,7 +110,6 @@ impl App {
         let width = usize::from(self.size.0);
         match self.pages.last()? {
             Page::Detail { subject, .. } => self.detail_lines(*subject, width),
-            Page::Finding { id, .. } => self.finding_lines(id, width),
             Page::Help { search, .. } => Some(crate::app::help::lines(self, width, search)),
             _ => None,
         }
@@ -133,18 +117,13 @@ impl App {
 
     /// Keeps the position on a page within what there is.
     fn clamp_page(&mut self) {
-        let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
         let last = self.page_lines().map_or(0, |lines| lines.len()).saturating_sub(self.page_rows);
         match self.pages.last_mut() {
-            Some(Page::Findings { at, chosen }) => {
-                *at = (*at).min(findings.len().saturating_sub(1));
-                *chosen = findings.get(*at).map(page::finding_id);
-            }
             Some(Page::Related { links, at }) => *at = (*at).min(links.len().saturating_sub(1)),
             Some(Page::Sort { pane, selected }) => {
                 *selected = (*selected).min(pane.table().headings().len());
             }
-            Some(Page::Help { scroll, .. } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. }) => {
+            Some(Page::Help { scroll, .. } | Page::Detail { scroll, .. }) => {
                 *scroll = (*scroll).min(last);
             }
             None => {}
@@ -161,23 +140,12 @@ impl App {
                     None => self.order(pane, None),
                 }
             }
-            Some(Page::Findings { chosen, .. }) => self.open_finding(chosen.as_ref()),
             Some(Page::Related { links, at }) => {
                 self.pages.pop();
                 links.get(at).map_or_else(Update::none, |link| self.go_to_link(link))
             }
             Some(Page::Help { .. }) => self.close_page(),
             _ => Update::none(),
-        }
-    }
-
-    /// Opens what a finding has to say where that is more than a line; else goes to the row it is about.
-    pub(super) fn open_finding(&mut self, chosen: Option<&FindingId>) -> Update {
-        let findings = self.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
-        let found = page::position(findings, chosen).and_then(|at| findings.get(at));
-        match found.filter(|finding| !finding.details.is_empty()).map(page::finding_id) {
-            Some(id) => self.open_page(Page::Finding { id, scroll: 0 }),
-            None => self.jump_to_finding(chosen),
         }
     }
 
@@ -219,7 +187,6 @@ impl App {
             Some(Page::Detail { subject, .. }) => {
                 self.context().and_then(|context| crate::app::detail::lines(&context, *subject, 0, false))
             }
-            Some(Page::Finding { id, .. }) => self.finding_lines(id, usize::MAX),
             _ => None,
         };
         let Some(lines) = lines else { return Update::none() };

@@ -1,7 +1,7 @@
 //! Many behind one request that waits itself.
 
 use super::check_input::{CheckInput, party_text};
-use super::{Finding, LIMIT, Severity, root_blocker};
+use super::{Finding, LIMIT, Severity, root_blocker, wait};
 use crate::model::backend::State;
 use crate::model::held_up::held_up;
 use crate::model::plan::Verb;
@@ -37,10 +37,13 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let root = root.map(|root| format!(" for {}", party_text(root.party))).unwrap_or_default();
         let promise = look.view.promise_of(Verb::Cancel, &[waiter.party]);
         let head = format!("{who}{statement} waits{age}{root}");
-        let summary = format!("{head} for {} on {target}, {}", waiter.mode.short(), promise.words());
+        let object = format!(" for {} on {target}", waiter.mode.short());
+        let summary = format!("{head}{object}, {}", promise.words());
+        let row = format!("{who}{statement} waits{root}{object}, {}", promise.words());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
         // What is cut at the end is a name, and not the numbers.
         let finding = finding.short(format!("{head}, {} · {target}", promise.short()));
+        let finding = finding.in_row(waiter.wait_start, row, &object);
         let finding = finding.about(choice(look, waiter.party)).running(look.statement(waiter.party.pid()));
         Finding {
             blocked: promise.blocked.max(behind),
@@ -53,36 +56,41 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
-/// Where somebody works and is in the way of little but a request that holds up many, that request is the one to end: it frees them
-/// all, and the work goes on. The root's finding steps back behind it, and what made it bad is the convoy's.
-pub(super) fn before_active_roots(findings: &mut [Finding], look: &CheckInput<'_>) {
+/// A convoy and the root that it waits for are one finding. If the root works, and cancelling the request at the head of the queue frees
+/// more sessions at once than ending the root, it is that of the request, as severe as both; otherwise it is that of the root.
+pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
     let graph = &look.graph;
     let works =
         |party: Party| look.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
-    for at in 0..findings.len() {
-        // One that is expected is no trouble, and takes nobody's place.
-        let convoy = findings.get(at).filter(|finding| finding.check == CHECK && finding.expected.is_none());
-        let Some((convoy, pid)) = convoy.and_then(|convoy| Some((convoy.blocked, convoy.pid()?))) else {
+    let is_open = |finding: &Finding, check: &str| finding.check == check && finding.expected.is_none();
+    let mut at = 0;
+    while let Some(finding) = findings.get(at) {
+        let head = finding.pid().filter(|_| is_open(finding, CHECK)).map(Party::Backend);
+        let root = head.and_then(|head| graph.roots_above(head).first().copied());
+        let of_root = root.and_then(|root| {
+            let is_it = |finding: &Finding| is_open(finding, root_blocker::CHECK) && finding.is_about(root);
+            Some((root, findings.iter().position(is_it)?))
+        });
+        let (Some(head), Some((root, place))) = (head, of_root) else {
+            at += 1;
             continue;
         };
-        let party = Party::Backend(pid);
-        let Some(root) = graph.roots_above(party).first().copied().filter(|root| works(*root)) else {
-            continue;
-        };
-        let frees = graph.roots.iter().find(|one| one.party == root).map_or(0, |root| root.frees);
-        if look.view.promise_of(Verb::Cancel, &[party]).now <= frees {
+        let ends = graph.roots.iter().find(|one| one.party == root);
+        let (frees, blocks) = ends.map_or((0, 0), |root| (root.frees, root.blocked));
+        let is_cheaper = works(root)
+            && 2 * finding.blocked >= blocks
+            && look.view.promise_of(Verb::Cancel, &[head]).now > frees;
+        let gone = findings.remove(if is_cheaper { place } else { at });
+        if !is_cheaper {
+            // That the request waits is no finding of its own either.
+            findings.retain(|finding| finding.check != wait::CHECK || !finding.is_about(head));
             continue;
         }
-        let is_root = |finding: &&mut Finding| finding.check == root_blocker::CHECK && finding.is_about(root);
-        let Some(of_root) = findings.iter_mut().find(is_root).filter(|root| 2 * convoy >= root.blocked)
-        else {
-            continue;
-        };
-        let severity = of_root.severity;
-        of_root.severity = severity.min(Severity::Info);
+        at = if place < at { at - 1 } else { at };
         if let Some(convoy) = findings.get_mut(at) {
-            convoy.severity = convoy.severity.max(severity);
+            convoy.severity = convoy.severity.max(gone.severity);
         }
+        at += 1;
     }
 }
 

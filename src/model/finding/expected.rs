@@ -75,6 +75,7 @@ impl Finding {
             severity: Severity::Info,
             summary: format!("{}{words}", self.summary).into(),
             short: format!("{}{words}", self.short).into(),
+            row: self.row.map(|row| row.with(&words)),
             help: None,
             expected: Some(Box::new(entry.clone())),
             ..self

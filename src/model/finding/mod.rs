@@ -29,6 +29,7 @@ mod queue;
 mod redis_lock;
 mod rights;
 mod root_blocker;
+mod row;
 mod silent;
 mod stale;
 mod target;
@@ -60,6 +61,7 @@ pub use check_input::CheckInput;
 pub(crate) use check_input::parties_text;
 pub use deadlocks::Deadlocks;
 pub use new_roots::NewRoots;
+pub use row::RowWords;
 
 /// How much a finding or an event matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,7 +75,7 @@ pub enum Severity {
 }
 
 /// The row a finding is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// A session or another process, by process id and start.
     Backend(BackendId),
@@ -127,6 +129,10 @@ pub struct Finding {
     pub blocked: u32,
     /// Since when, as far as that is known: the start of the longest wait, of the idleness, …
     pub since: Option<Timestamp>,
+    /// Its words in a row of the first pane; none if they are those of the summary.
+    pub row: Option<RowWords>,
+    /// Since when what that row states has been so; none if that is `since`.
+    pub began: Option<Timestamp>,
     /// Name of the action that helps, as the config's `[keys]` has it: `terminate`, `cancel`, `recover`.
     pub help: Option<&'static str>,
     /// The entry of `[[expected]]` that expects this blocker.
@@ -176,13 +182,18 @@ const CHECKS: &[(Check, bool)] = &[
     (hidden::check, false),
 ];
 
+/// How many checks there are, of those that can be made with or without the locks.
+pub fn checks(has_locks: bool) -> usize {
+    CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks).count()
+}
+
 /// All findings, worst first: by severity, then by how many wait behind it, then the longest. Locks that are not of
 /// this moment are none to speak of: that they are old is a finding of its own.
 pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
     let has_locks = look.snapshot.locks.is_known();
     let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
     let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(look)).collect();
-    convoy::before_active_roots(&mut findings, look);
+    convoy::one_for_each(&mut findings, look);
     findings.sort_by(|a, b| {
         let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
         // An earlier start is longer; one that is not known is shorter than any.
@@ -222,6 +233,8 @@ impl Finding {
             subject,
             blocked: 0,
             since: None,
+            row: None,
+            began: None,
             help: None,
             expected: None,
             details: Vec::new(),

@@ -43,7 +43,13 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
                 text::fit(&text::one_line(&gid), GID),
                 promise.short()
             ));
-            let finding = finding.about(row.map(remedy).unwrap_or_default());
+            let of = row
+                .and_then(|row| row.owner.as_deref())
+                .map(|owner| format!(" of {owner}"))
+                .unwrap_or_default();
+            let bare = row.map_or(&*gid, |row| &row.gid);
+            let words = format!("prepared transaction {bare}{of}, {}", promise.words());
+            let finding = finding.in_row(since, words, "").about(row.map(remedy).unwrap_or_default());
             Finding { blocked: root.blocked, since: root.longest_wait.or(since), ..finding }
                 .expected(look.expected(root.party, row, root.longest_wait))
         })

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity};
+use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockTag, LockType};
 use crate::model::plan::Verb;
@@ -61,6 +62,16 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{holds}, {}", promise.words());
     let is_key = held.is_some_and(|tag| tag.locktype() == LockType::Advisory);
+    let (state_words, began) = backend.map_or_else(Default::default, in_row);
+    // `holds "nightly-export"`, `holds advisory 1`: the row has room for what that is.
+    let lock_in_row = match holds.strip_prefix(", holds ") {
+        Some(name) if is_key => {
+            let bare = name.strip_prefix("advisory lock ").or_else(|| name.strip_prefix("advisory "));
+            format!(", holds advisory lock {}", bare.unwrap_or(name))
+        }
+        _ => holds.clone(),
+    };
+    let row = format!("{pid}{state_words}{lock_in_row}, {}", promise.words());
     let remedy = backend.map(|backend| look.view.remedy(backend, is_key));
     let itself = look.view.waits_for_itself(root.party);
     let reason =
@@ -80,6 +91,7 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
         help: remedy.and_then(Result::ok).map(name).filter(|_| !is_young),
         ..finding
             .short(format!("{pid}{short}, {}{holds}", promise.short()))
+            .in_row(began.or(root.longest_wait), row, &lock_in_row)
             .about(about)
             .running(look.statement(pid))
     }
@@ -139,6 +151,28 @@ fn words(look: &CheckInput<'_>, backend: &Backend) -> Words {
             (format!("{kind} active{active}{}", own_wait(backend)), format!("{kind} active{active}"))
         }
         _ => both(kind),
+    }
+}
+
+/// What a root does, and since when: the same without its age.
+fn in_row(backend: &Backend) -> (String, Option<Timestamp>) {
+    let kind = match backend.backend_type.as_deref() {
+        None | Some("client backend") => String::new(),
+        Some("startup") => return (" startup process (the cause is on the primary)".to_owned(), None),
+        Some("autovacuum worker") => {
+            let why = if backend.prevents_wraparound() { " to prevent wraparound" } else { "" };
+            return (format!(" autovacuum{why}"), backend.xact_start);
+        }
+        Some(kind) => format!(" {kind}"),
+    };
+    match backend.state {
+        Some(State::Active | State::FastpathFunctionCall) => {
+            (format!("{kind} active{}", own_wait(backend)), backend.query_start)
+        }
+        Some(state) if state == State::Idle || state.is_idle_in_transaction() => {
+            (format!("{kind} {}", state.as_str()), backend.state_change)
+        }
+        _ => (kind, None),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::model::held_up::held_up;
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{Holder, Queue, Waiter};
 
-const CHECK: &str = "long_wait";
+pub(super) const CHECK: &str = "long_wait";
 
 /// The longest wait for each lock, if it is too long, and how many more wait too long for the same. Where all who hold the lock
 /// wait too long themselves it is one of a chain, of which the first such wait is told: mostly the one for a lock of the root.
@@ -33,6 +33,8 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let summary = format!("{who} waits{age} for {} on {target}{more}", waiter.mode.short());
         let finding = Finding::new(CHECK, severity(queue), summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}{more}"));
+        let object = format!(" for {} on {target}", waiter.mode.short());
+        let finding = finding.in_row(Some(since), format!("{who} waits{object}{more}"), "");
         let help = promise.map(|_| "cancel");
         Finding {
             since: Some(since),

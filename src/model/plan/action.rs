@@ -164,11 +164,6 @@ impl ActionPlan {
         ActionCommand { server, number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
     }
 
-    /// What has to be typed where the key `y` is not enough: the name of the only target.
-    pub fn confirm_by_name(&self) -> Confirm {
-        self.confirm.by_name(self.rows.first().map_or("", |row| &row.target.name))
-    }
-
     /// Whether nothing is left that could be done: nothing could from the start, or every target has changed since.
     pub fn is_over(&self) -> bool {
         self.rows.iter().all(|row| row.change.is_some())

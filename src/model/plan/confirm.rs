@@ -29,12 +29,6 @@ impl Confirm {
         }
     }
 
-    /// The same, where one target is confirmed by its name rather than by a key.
-    pub(super) fn by_name(&self, name: &str) -> Self {
-        let word = name.split_whitespace().next().filter(|word| is_typable(word)).unwrap_or("yes");
-        if *self == Self::Yes { Self::Name(word.to_owned()) } else { self.clone() }
-    }
-
     /// The word to type; none where nothing can be confirmed.
     pub fn word(&self) -> Option<String> {
         match self {

@@ -40,6 +40,11 @@ fn about(view: &View, party: Party) -> Option<&Finding> {
     view.findings.iter().find(|finding| is_blocker(finding) && finding.is_about(party))
 }
 
+/// A root whose convoy is a finding has none of its own.
+fn is_root(view: &View, party: Party) -> bool {
+    view.graph.roots.iter().any(|root| root.party == party)
+}
+
 fn party_of(view: &View, row: SelectedRow) -> Option<Party> {
     match row {
         SelectedRow::Prepared(xact) => Some(Party::Prepared(xact)),
@@ -66,11 +71,11 @@ impl Known {
         for party in parties {
             let name = name(view, snapshot, party);
             match about(view, party) {
-                None => known.refused.push(format!("{name} blocks no session")),
+                None if !is_root(view, party) => known.refused.push(format!("{name} blocks no session")),
                 Some(Finding { expected: Some(entry), .. }) => {
                     expected.push((name, ExpectedBlocker::clone(entry)));
                 }
-                Some(_) => match entry(view, snapshot, party) {
+                _ => match entry(view, snapshot, party) {
                     Some(entry) => made.push((name, entry)),
                     None => known.refused.push(format!(
                         "{name}: nothing known distinguishes it from other sessions (GRANT pg_read_all_stats shows more)"

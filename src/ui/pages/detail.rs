@@ -6,7 +6,6 @@ use ratatui::layout::Rect;
 use crate::app::App;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
-use crate::app::page::FindingId;
 use crate::app::panes::RowId;
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
@@ -24,20 +23,6 @@ pub(super) fn render(
     let title = detail::title(&context, subject);
     let lines = app.detail_lines(subject, usize::from(area.width)).unwrap_or_else(gone);
     super::scrolled(frame, area, &title, &lines, scroll, theme);
-}
-
-/// What a finding has to say beyond its line.
-pub(super) fn render_finding(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    app: &App,
-    (id, scroll): (&FindingId, usize),
-    viewport: &mut Viewport,
-    theme: &Theme,
-) {
-    viewport.page_rows = usize::from(area.height.saturating_sub(1));
-    let lines = app.finding_lines(id, usize::from(area.width)).unwrap_or_else(gone);
-    super::scrolled(frame, area, "Finding", &lines, scroll, theme);
 }
 
 fn gone() -> Vec<Line> {

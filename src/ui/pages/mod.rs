@@ -1,7 +1,6 @@
 //! What lies over a screen.
 
 mod detail;
-mod findings;
 mod help;
 mod related;
 mod sort;
@@ -29,12 +28,6 @@ pub(super) fn render_full(
     match full {
         Some(Page::Help { scroll, search }) => {
             help::render(frame, area, app, (*scroll, search), viewport, theme);
-        }
-        Some(Page::Findings { chosen, at }) => {
-            findings::render(frame, area, app, (chosen.as_ref(), *at), viewport, theme);
-        }
-        Some(Page::Finding { id, scroll }) => {
-            detail::render_finding(frame, area, app, (id, *scroll), viewport, theme);
         }
         Some(Page::Detail { subject, scroll }) => {
             detail::render(frame, area, app, (*subject, *scroll), viewport, theme);
@@ -92,7 +85,14 @@ fn choices(
 }
 
 /// A title, and lines below it, scrolled.
-fn scrolled(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line], scroll: usize, theme: &Theme) {
+pub(super) fn scrolled(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    lines: &[Line],
+    scroll: usize,
+    theme: &Theme,
+) {
     let room = usize::from(area.height.saturating_sub(1));
     let scroll = scroll.min(lines.len().saturating_sub(room));
     let mut head = Line::new().with("─ ", Tone::Dim).with(title, Tone::Title).with(" ", Tone::Dim);

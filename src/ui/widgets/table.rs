@@ -15,15 +15,25 @@ use crate::ui::viewport::Viewport;
 const MARKER: u16 = 2;
 
 /// Lines above the rows.
-const HEADINGS: u16 = 1;
+fn headings_of(pane: Pane) -> u16 {
+    u16::from(!pane.definition().is_headless)
+}
 
 /// The first row to draw in this room. What is worst stands on top: only where the keys go, or a row is followed, a table is
 /// scrolled away from it.
 pub(in crate::ui) fn offset(area: Rect, pane: Pane, app: &App, viewport: &mut Viewport) -> usize {
     let state = app.pane(pane);
     let is_followed = app.follow.is_some() && app.follow == state.selected;
-    let cursor = if app.focus == pane || is_followed { state.cursor } else { 0 };
-    viewport.offset(pane, cursor, state.rows.len(), usize::from(area.height.saturating_sub(HEADINGS)))
+    let cursor = match app.marked(pane) {
+        _ if app.focus == pane || is_followed => state.cursor,
+        marked => marked.unwrap_or(0),
+    };
+    viewport.offset(
+        pane,
+        cursor,
+        state.rows.len(),
+        usize::from(area.height.saturating_sub(headings_of(pane))),
+    )
 }
 
 /// Draws the headings and the rows of a pane, from one on.
@@ -37,8 +47,11 @@ pub(in crate::ui) fn render(
 ) {
     let state = app.pane(pane);
     let columns = fitted(pane, shown(pane, app), state.column_offset, area.width.saturating_sub(MARKER));
-    headings(frame, area, (pane, state), &columns, viewport, theme);
-    let body = Rect { y: area.y + HEADINGS, height: area.height.saturating_sub(HEADINGS), ..area };
+    let above = headings_of(pane);
+    if above > 0 {
+        headings(frame, area, (pane, state), &columns, viewport, theme);
+    }
+    let body = Rect { y: area.y + above, height: area.height.saturating_sub(above), ..area };
     viewport.place(pane, body, offset);
     if app.focus == pane {
         viewport.page_rows = usize::from(body.height);
@@ -48,6 +61,8 @@ pub(in crate::ui) fn render(
     let table = pane.table();
     let place = |(heading, width): &(Heading, u16)| Some((table.position(heading.name)?, *heading, *width));
     let columns: Vec<(usize, Heading, u16)> = columns.iter().filter_map(place).collect();
+    let of_finding = app.marked(pane);
+    let is_old = pane == Pane::Findings && app.is_stale();
     for (y, at) in (body.y..body.bottom()).zip(offset..state.rows.len()) {
         let Some(row) = state.rows.get(at).copied() else { break };
         let id = table.id(&context, row);
@@ -58,6 +73,7 @@ pub(in crate::ui) fn render(
             (true, true) => ">*",
             (true, false) => "> ",
             (false, true) => " *",
+            _ if of_finding == Some(at) => "· ",
             (false, false) => "  ",
         };
         let buffer = frame.buffer_mut();
@@ -67,8 +83,11 @@ pub(in crate::ui) fn render(
             columns.iter().enumerate().map(|(at, column)| (at == 0, column))
         {
             let cell = table.cell(&context, row, *position, *width);
-            let text = crate::text::fit_pad(&cell.text, usize::from(*width), column.align());
+            // Without colours, too, it is seen that it was so.
+            let text = if is_old && first { cell.text.to_lowercase() } else { cell.text };
+            let text = crate::text::fit_pad(&text, usize::from(*width), column.align());
             let tone = match cell.tone {
+                _ if is_old => Tone::Past,
                 _ if followed && first => Tone::Key,
                 _ if !state.is_hit(at) => Tone::Dim,
                 tone => tone,

@@ -21,7 +21,7 @@ async fn a_root_of_200_is_ended_and_the_next_one_rises() {
     let crowd = AdvisoryContention::default().start(&scratch).await.unwrap();
     let root = crowd.facts.roots[0].pid();
     let client = support::open(&support::conninfo(server)).await.client;
-    let mut dashboard = Dashboard::at((120, 35), &server.conninfo(), &["--screen", "chains"]);
+    let mut dashboard = Dashboard::at((120, 35), &server.conninfo(), &[]);
     dashboard.screen.shows("blocks 200: 1 ");
     dashboard.select_first(&root.to_string());
     dashboard.question("K", "y terminate");

@@ -74,7 +74,7 @@ async fn in_session_mode_it_works_and_says_so_and_leaves_nothing_behind() {
     for size in [(80, 24), (120, 35), (200, 60)] {
         let mut dashboard = Dashboard::at(size, &target, &["--screen", "chains"]);
         dashboard.screen.shows(&root.to_string());
-        dashboard.screen.shows("primary · pooler · ");
+        dashboard.screen.shows(" · pooler · ");
         dashboard.quit();
     }
     let mut dashboard = Dashboard::at((120, 35), &target, &["--screen", "chains"]);
@@ -121,7 +121,7 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         for size in [(80, 24), (120, 35), (200, 60)] {
             let mut dashboard = Dashboard::at(size, &target, &["--screen", "chains"]);
             dashboard.screen.shows(&root.to_string());
-            dashboard.screen.shows("primary · txn pool · ");
+            dashboard.screen.shows(" · txn pool · ");
             application.simple_query("SELECT 1").await.unwrap();
             dashboard.quit();
         }
@@ -161,12 +161,12 @@ async fn a_pool_whose_mode_is_changed_is_noticed() {
     let look = support::open(&incident.info()).await.client;
     let mut dashboard = Dashboard::at((200, 60), &target, &["--screen", "chains"]);
     dashboard.screen.shows(&root.to_string());
-    dashboard.screen.shows("primary · pooler · ");
+    dashboard.screen.shows(" · pooler · ");
     pooler.turn("session", "transaction").await;
     let application = support::open(&pool).await.client;
     support::wait_until("it is noticed", async || {
         application.simple_query("SELECT 1").await.unwrap();
-        dashboard.screen.contents().contains("primary · txn pool · ")
+        dashboard.screen.contents().contains(" · txn pool · ")
     })
     .await;
     dashboard.screen.shows("LIVE");

@@ -13,7 +13,7 @@ fn tour(mut screen: Screen, root: i32) -> Vec<u8> {
         screen.keys(keys);
         screen.shows(text);
     }
-    screen.keys("q");
+    screen.keys("2");
     screen.hides("Findings ");
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
@@ -56,7 +56,10 @@ async fn each_terminal_gets_the_colours_it_has() {
 async fn without_colours_the_selection_is_seen() {
     let incident = Incident::crowd(12).await;
     let root = incident.root().to_string();
-    for (env, arguments) in [(&[("NO_COLOR", "1")][..], &[][..]), (&[], &["--theme", "mono"])] {
+    for (env, arguments) in [
+        (&[("NO_COLOR", "1")][..], &["--screen", "chains"][..]),
+        (&[], &["--theme", "mono", "--screen", "chains"]),
+    ] {
         let mut screen = incident.screen((80, 24), env, arguments);
         screen.shows(&format!("> {root}"));
         {

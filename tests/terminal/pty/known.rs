@@ -22,7 +22,7 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     let target = incident.server.conninfo();
     let before = "# mine\nrefresh = \"0.2s\"\n";
     // No server is asked for anything: it is there in read-only mode.
-    let mut dashboard = Dashboard::with((120, 35), &target, &["--screen", "chains", "--read-only"], before);
+    let mut dashboard = Dashboard::with((120, 35), &target, &["--read-only"], before);
     let config = dashboard.config();
     assert_eq!(told(&incident, &config).await.0, "critical");
     dashboard.screen.shows("CRIT");
@@ -54,7 +54,7 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     assert_eq!(severity, "info");
     assert!(summary.contains(", expected: known since "), "{summary}");
     dashboard.quit();
-    dashboard.again((120, 35), &target, &["--screen", "chains"]);
+    dashboard.again((120, 35), &target, &[]);
     dashboard.screen.shows(", expected: known since 20");
     assert_eq!(dashboard.asked(), 0, "nothing was asked of the server");
     dashboard.quit();

@@ -147,7 +147,7 @@ async fn a_slow_network_is_no_loss() {
     screen.wait_for("its time", |screen| {
         let text = screen.contents();
         let time =
-            text.split_once("ms · ").and_then(|(before, _)| before.rsplit_once(' ')?.1.parse::<u32>().ok());
+            text.split_once("ms  ").and_then(|(before, _)| before.rsplit_once(' ')?.1.parse::<u32>().ok());
         text.contains("LIVE") && time.is_some_and(|time| time >= 600)
     });
     screen.keys("7");

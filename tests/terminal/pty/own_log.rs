@@ -19,7 +19,7 @@ async fn a_log_has_the_connection_its_loss_and_an_action_and_no_secret() {
     // A password that the server does not ask for, and statements with literals.
     let target = format!("{} password={SECRET}", incident.server.conninfo());
     client.batch_execute(&format!("SET application_name = E'x\\x1b]0;y'; SELECT '{SECRET}'")).await.unwrap();
-    let mut dashboard = Dashboard::with((120, 35), &target, &["--screen", "chains", "--log", file], "");
+    let mut dashboard = Dashboard::with((120, 35), &target, &["--log", file], "");
     let log = || std::fs::read_to_string(&path).unwrap_or_default();
     let has = |words: &str| log().lines().any(|line| line.contains(words));
     dashboard.screen.shows("blocks 3: 1 ");

@@ -199,63 +199,63 @@ const PICTURES: [Picture; 13] = [
         name: "overview",
         rows: TALL,
         keys: "1g",
-        shows: &["1 Overview", "Advisory ·", "Tasks ·", "Leases ·"],
+        shows: &["Findings ·", "Chains ·", "Advisory ·", "Tasks ·", "Leases ·"],
         about: "The Overview: findings, blocking chains, advisory locks, tasks and leases",
     },
     Picture {
         name: "chains",
         rows: TALL,
         keys: "2g",
-        shows: &["2 Chains", "app@report-bi"],
+        shows: &["Chains ·", "app@report-bi"],
         about: "Chains: who waits for whom, below the session that blocks all of them",
     },
     Picture {
         name: "locks",
         rows: LOW,
         keys: "3g",
-        shows: &["3 Locks", "Prisma Migrate"],
+        shows: &["Locks ·", "Prisma Migrate"],
         about: "Locks: advisory locks by name, who holds them and who waits",
     },
     Picture {
         name: "tasks",
         rows: LOW,
         keys: "4g",
-        shows: &["4 Tasks", "R recover"],
+        shows: &["Tasks ·", "R recover"],
         about: "Tasks: orphan, slow, failed, overdue and running",
     },
     Picture {
         name: "leases",
         rows: LOW,
         keys: "5g",
-        shows: &["5 Leases", "TOKEN"],
+        shows: &["Leases ·", "TOKEN"],
         about: "Leases: who has which, for how long, and its fencing token",
     },
     Picture {
         name: "queue",
         rows: LOW,
         keys: "6g",
-        shows: &["6 Queue", "Rate limits", "Id generators"],
+        shows: &["Queue ·", "Rate limits", "Id generators"],
         about: "The work queue, rate limits and id generators",
     },
     Picture {
         name: "backends",
         rows: TALL,
         keys: "7g",
-        shows: &["7 Backends", "WAIT EVENT"],
+        shows: &["Backends ·", "WAIT EVENT"],
         about: "Backends: all sessions and what they wait for",
     },
     Picture {
         name: "events",
         rows: TALL,
         keys: "8g",
-        shows: &["8 Events", "began to block"],
+        shows: &["Events ·", "began to block"],
         about: "Events: what changed, the newest first",
     },
     Picture {
         name: "blame",
         rows: LOW,
         keys: "9g",
-        shows: &["9 Blame", "COST", "Episodes"],
+        shows: &["Blame ·", "COST", "Episodes"],
         about: "Blame: who made others wait, what that cost, and each episode",
     },
     Picture {
@@ -263,7 +263,7 @@ const PICTURES: [Picture; 13] = [
         rows: LOW,
         keys: "!",
         shows: &["Findings ·"],
-        about: "Findings: everything that is wrong, worst first, with the key that helps",
+        about: "Findings: everything that is wrong, worst first, and what the shortcut does",
     },
     Picture {
         name: "backend",
@@ -295,7 +295,7 @@ const MOVING: [(Picture, f64); 3] = [
             name: "moving, the chains",
             rows: LOW,
             keys: "2g",
-            shows: &["2 Chains", "idle in transaction"],
+            shows: &["Chains ·", "idle in transaction"],
             about: "",
         },
         4.0,
@@ -368,7 +368,7 @@ async fn the_moving_picture_is_drawn_on_request() {
     let mut shop = Shop::open().await;
     let mut screen = shop.screen((COLUMNS, LOW));
     let overview = |shows| Picture { name: "moving, the Overview", rows: LOW, keys: "1g", shows, about: "" };
-    let mut frames = vec![(overview(&["1 Overview", "LIVE"]).draw(&mut screen), 3.0)];
+    let mut frames = vec![(overview(&["Findings ·", "Chains ·", "LIVE"]).draw(&mut screen), 3.0)];
     shop.trouble().await;
     frames.push((overview(&["idle in transaction 8s"]).draw(&mut screen), 4.0));
     frames.extend(MOVING.iter().map(|(picture, seconds)| (picture.draw(&mut screen), *seconds)));

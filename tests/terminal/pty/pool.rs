@@ -41,7 +41,7 @@ async fn a_question_closes_when_the_client_of_the_pool_changes() {
     becomes(&look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted", "1").await;
 
     // Who stays as it is shown is ended by the same keys.
-    dashboard.screen.shows("@second");
+    dashboard.screen.shows(" second ");
     dashboard.select_first(&shared.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");

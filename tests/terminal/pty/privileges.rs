@@ -89,18 +89,20 @@ fn on_the_screen(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
         Dashboard::with((140, 35), &target(server, role.name), &["--screen", "chains"], config);
     // Who it is, and how many wait for him, is nobody's secret.
     dashboard.select_first(&root.to_string());
-    dashboard.screen.shows("1 waiting");
+    dashboard.screen.shows("      1 · since ");
     dashboard.screen.shows("app@shop");
     dashboard.screen.shows(&waiter.to_string());
-    dashboard.screen.shows("AccessShare on accounts");
+    dashboard.screen.shows("accounts AccessShare");
     let hidden = format!("other roles' activity is hidden: GRANT pg_read_all_stats TO \"{}\"", role.name);
     if role.sees {
-        dashboard.screen.shows("1 idle in xact");
+        dashboard.screen.shows("idle in xact");
         dashboard.screen.shows("LOCK TABLE accounts");
         dashboard.screen.hides(&hidden);
     } else {
         dashboard.screen.shows("hidden from this role");
+        dashboard.screen.keys("1");
         dashboard.screen.shows(&hidden);
+        dashboard.screen.keys("2");
         // None is seen, which is not that there is none.
         dashboard.screen.hides("idle in xact");
         dashboard.screen.keys("7");

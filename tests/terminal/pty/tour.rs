@@ -21,7 +21,7 @@ async fn chain() -> Chain {
     let waits = &incident.running[0].facts.waits;
     let (first, second) = (waits[0].waiter.to_string(), waits[1].waiter.to_string());
     let screen = incident.looked_at((120, 35));
-    screen.shows(&format!("> {root}"));
+    screen.shows_selected(&root);
     Chain { screen, root, first, second, _incident: incident }
 }
 
@@ -46,7 +46,7 @@ async fn the_keys_of_screens_and_pages() {
     screen.hides("Advisory ·");
     screen.keys("z");
     screen.shows("Advisory ·");
-    screen.keys("<tab>z");
+    screen.keys("<tab><tab>z");
     screen.hides("Chains ·");
     screen.keys("<esc>");
     screen.shows("Chains ·");
@@ -62,7 +62,7 @@ async fn the_keys_of_screens_and_pages() {
 
     screen.keys("7!");
     screen.shows("Findings ·");
-    screen.keys("<enter>");
+    screen.keys("2");
     screen.hides("Findings ·");
     screen.shows_selected(&root);
 

@@ -27,6 +27,20 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// An age for a column of six: whole seconds, or its largest units: `<1s`, `15s`, `2m51s`, `2h10m`, `12d`.
+#[must_use]
+pub fn age(seconds: f64) -> String {
+    if seconds.is_nan() || seconds < 1.0 {
+        return "<1s".to_owned();
+    }
+    let words = duration(seconds.max(10.0));
+    match words.find('d') {
+        Some(days) => words.get(..=days).unwrap_or_default().to_owned(),
+        None if seconds < 10.0 => format!("{}s", seconds.floor()),
+        None => words,
+    }
+}
+
 /// Reads what people write and what `current_setting` prints: `1s`, `250ms`, `1m30s`, `1h 5m`; numbers with the units of
 /// [`seconds_in`], in any order. A lone number is in seconds. None for anything else, what is negative, and more than 31 years.
 #[must_use]

@@ -18,7 +18,7 @@ mod tests;
 
 pub use ascii::ascii;
 pub use count::{count, count_short};
-pub use duration::{duration, parse_duration, seconds_in};
+pub use duration::{age, duration, parse_duration, seconds_in};
 pub use hostile::is_unseen;
 pub use one_line::{one_line, one_line_prefix};
 pub use place::place;

@@ -212,17 +212,19 @@ fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     Cell::toned(words, state_tone(state))
 }
 
-/// Role and application. Where both are too long the end of the application is what goes: whose session it is stays. Where all
-/// are of one role that says nothing, and the application has its room.
+/// A column of less than this has no room for user and application.
+const ROOM_FOR_USERS: u16 = 19;
+
+/// `app@web-3`; in a narrow column the application, of one without a name the user, or else the address. It is one rule for the column.
 pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     let who = context.who(backend);
-    let application = backend.application.as_deref().filter(|text| !text.is_empty() && who.contains('@'));
-    match application {
-        Some(application) if context.is_one_role() && crate::text::width(&who) > usize::from(room) => {
-            Cell::plain(format!("@{}", crate::text::one_line_prefix(application, 100)))
-        }
-        _ => Cell::plain(who),
+    let is_client = matches!(backend.backend_type.as_deref(), None | Some("client backend" | "walsender"));
+    if room >= ROOM_FOR_USERS || !is_client {
+        return Cell::plain(who);
     }
+    let names = [&backend.application, &backend.user, &backend.client];
+    let name = names.into_iter().filter_map(|name| name.as_deref()).find(|name| !name.is_empty());
+    name.map_or_else(Cell::default, |name| Cell::plain(crate::text::one_line_prefix(name, 100)))
 }
 
 /// Active sessions by what they wait for, in a fixed order and width.

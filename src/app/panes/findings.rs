@@ -1,0 +1,104 @@
+//! What is wrong, the worst first: the first pane of the Overview, without headings.
+//!
+//! ```text
+//! > CRIT  3m12s 4312 idle in transaction, blocks 17: 1 continues now, 16 in turn
+//! ```
+
+use super::cell::{Cell, Value};
+use super::column::{Columns, Rows};
+use super::definition::Definition;
+use super::facts::Fact;
+use super::row::{Row, RowId};
+use crate::app::context::Context;
+use crate::app::detail;
+use crate::app::line::{Line, Tone};
+use crate::model::finding::{self, Finding, Severity};
+use crate::text;
+
+/// Findings, as the view has them.
+struct Findings;
+
+impl Rows for Findings {
+    type Row<'a> = &'a Finding;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Finding> {
+        context.view.findings.get(row.at()?)
+    }
+
+    fn id(_: &Context<'_>, finding: &Finding) -> Option<RowId> {
+        Some(id_of(finding))
+    }
+}
+
+/// What a finding is told from others by, from view to view.
+pub fn id_of(finding: &Finding) -> RowId {
+    RowId::Finding(finding.check, finding.subject)
+}
+
+type Column = super::Column<Findings>;
+
+static COLUMNS: Columns<Findings> = Columns {
+    shown: &[
+        Column::cell(("SEVERITY", "severity", "crit, warn or info"), (4, 4), |finding, _, _| {
+            severity(finding)
+        }),
+        Column::sorted(
+            ("FOR", "for", "how long this has been so"),
+            (6, 6),
+            |finding, context, _| {
+                context.age(finding.row_since()).map_or_else(Cell::default, |age| Cell::plain(text::age(age)))
+            },
+            |finding, context| Value::number(context.age(finding.row_since())),
+        )
+        .right(),
+        Column::cell(("FINDING", "finding", "what is wrong"), (20, 0), |finding, _, room| {
+            Cell::plain(finding.row_text(room.into()))
+        }),
+    ],
+    others: &[],
+};
+
+pub(super) static PANE: Definition = Definition {
+    empty: "no problems found",
+    is_headless: true,
+    facts: |context, _| facts(context),
+    name: |_, _| "Finding".to_owned(),
+    label: |_, _| "a finding".to_owned(),
+    detail: |context, id, width| {
+        let finding = context.finding(id)?;
+        Some(detail::finding(finding, width))
+    },
+    ..Definition::new(("Findings", "a finding"), &COLUMNS, |context, _| Row::all(context.view.findings.len()))
+};
+
+/// How bad it is, as a word and a tone.
+fn severity(finding: &Finding) -> Cell {
+    match finding.severity {
+        Severity::Critical => Cell::toned("CRIT", Tone::Critical),
+        Severity::Warning => Cell::toned("WARN", Tone::Warning),
+        Severity::Info => Cell::toned("info", Tone::Dim),
+    }
+}
+
+/// `3 critical · 1 warning · 1 info`, or `none · 25 checks passed`.
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let count =
+        |severity| context.view.findings.iter().filter(|finding| finding.severity == severity).count();
+    let [critical, warning, info] = [Severity::Critical, Severity::Warning, Severity::Info].map(count);
+    if critical + warning == 0 {
+        let checks = finding::checks(context.snapshot.locks.is_known());
+        return vec![("none".to_owned(), Tone::Good), (format!("{checks} checks passed"), Tone::Plain)];
+    }
+    let all = [
+        (critical, "critical", Tone::Critical),
+        (warning, "warning", Tone::Warning),
+        (info, "info", Tone::Dim),
+    ];
+    let some = all.into_iter().filter(|(count, ..)| *count > 0);
+    some.map(|(count, word, tone)| (format!("{} {word}", text::count(count as u64)), tone)).collect()
+}
+
+/// Row 4 if there is no finding at all.
+pub fn quiet() -> Line {
+    Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim)
+}

@@ -1,0 +1,331 @@
+//! The strip: two or three lines about the row under the cursor. Whose session it is, what the shortcut that helps does to its data and
+//! which sessions continue, and the other remedy.
+
+use super::App;
+use super::context::Context;
+use super::dialog;
+use super::keymap::{self, Action};
+use super::line::{Line, Tone};
+use super::panes::{RowId, query};
+use super::subject;
+use crate::model::backend::{Backend, State};
+use crate::model::consequence::Effect;
+use crate::model::finding::Finding;
+use crate::model::lock::LockType;
+use crate::model::output::{Channel, shown};
+use crate::model::plan::{CommandId, Verb};
+use crate::model::promise::Promise;
+use crate::model::statement;
+use crate::model::view::SnapshotView;
+use crate::model::wait_graph::Party;
+use crate::model::written::{Written, written};
+use crate::text::{self, count, one_line};
+
+/// From this width on the words are those of the question; on less they are short.
+const WIDE: u16 = 100;
+
+/// Characters of a statement that are read.
+const STATEMENT: usize = 500;
+
+/// The lines of the strip about the selected row of the pane with the focus; none without one.
+pub fn strip(app: &App) -> Vec<Line> {
+    let Some((context, row)) = app.context().zip(app.pane(app.focus).selected) else { return Vec::new() };
+    let strip = Strip { app, context, is_wide: app.size.0 >= WIDE };
+    let finding = context.finding(row);
+    let row = subject::subject_of(&context, row).unwrap_or(row);
+    match subject::party_of(&context, row).filter(|_| strip.is_session(row, finding)) {
+        Some(party @ Party::Backend(pid)) => match context.backend(pid) {
+            Some(backend) => strip.session(party, backend, finding),
+            None => strip.other(row, finding),
+        },
+        Some(Party::Prepared(xact)) => strip.prepared(xact),
+        None => strip.other(row, finding),
+    }
+}
+
+struct Strip<'a> {
+    app: &'a App,
+    context: Context<'a>,
+    is_wide: bool,
+}
+
+impl<'a> Strip<'a> {
+    fn view(&self) -> SnapshotView<'a> {
+        SnapshotView { view: self.context.view, snapshot: self.context.snapshot }
+    }
+
+    /// Whether a row is about a session or a prepared transaction, and not about a task or a lease of one.
+    fn is_session(&self, row: RowId, finding: Option<&Finding>) -> bool {
+        let helps = finding.and_then(|finding| finding.help);
+        matches!(row, RowId::Backend(_) | RowId::Prepared(_) | RowId::Lock(..))
+            && helps.is_none_or(|help| verb_of(help).is_some())
+    }
+
+    /// `K terminate`, or why the shortcut is not offered.
+    fn shortcut(&self, command: CommandId, backend: Option<&Backend>) -> Result<Line, String> {
+        let (app, action) = (self.app, Action::Command(command));
+        let verb = if command == CommandId::Cancel { Verb::Cancel } else { Verb::Terminate };
+        if app.is_stale() || app.past.is_some() {
+            return Err("the data is not of now".to_owned());
+        }
+        let Some(key) = app.settings.keymap.key(action) else { return Err("read-only".to_owned()) };
+        let lacks = backend.zip(self.context.view.rights.as_deref()).and_then(|(backend, rights)| {
+            rights.lacks(verb, backend.user.as_deref(), backend.backend_type.as_deref())
+        });
+        if lacks.is_some() {
+            return Err(format!("this role is not permitted to {}", command.definition().short));
+        }
+        let does = command.definition().short;
+        Ok(Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain))
+    }
+
+    fn session(&self, party: Party, backend: &Backend, finding: Option<&Finding>) -> Vec<Line> {
+        let convoy = finding.is_some_and(|finding| finding.check == "convoy");
+        let waits = self.context.node(party).is_some_and(|(_, node)| node.waits.is_some());
+        let promise = self.context.promise(party);
+        let mut lines = vec![self.who(party, backend)];
+        let is_of_use = |promise: &Promise| !waits || promise.now > 0;
+        if let Some(root) = self.root(party).filter(|_| waits && !promise.as_ref().is_some_and(is_of_use)) {
+            lines.push(
+                Line::new().with(format!("frees no session; the root is {}", self.name(root)), Tone::Plain),
+            );
+            lines.extend(self.other_remedy(root));
+            return lines;
+        }
+        let keeps = self.key_held(party);
+        let verb = match finding {
+            Some(finding) => match finding.help.and_then(verb_of) {
+                Some(verb) => Ok(verb),
+                None if promise.is_none() => Err("Enter shows details".to_owned()),
+                None => self.view().remedy(backend, keeps.is_some()),
+            },
+            None if waits => Ok(Verb::Cancel),
+            None if promise.is_none() => Err("it blocks no session; Enter shows details".to_owned()),
+            None => self.view().remedy(backend, keeps.is_some()),
+        };
+        lines.push(match verb {
+            Ok(verb) => self.consequence(verb, (party, backend), keeps, convoy || waits),
+            Err(why) => no_shortcut(&why),
+        });
+        if let Some(root) = self.root(party).filter(|_| waits) {
+            lines.extend(self.other_remedy(root));
+        }
+        lines
+    }
+
+    /// `app@web-3 on 10.0.3.17 · may have written · SELECT * FROM accounts…`
+    fn who(&self, party: Party, backend: &Backend) -> Line {
+        let context = &self.context;
+        let mut who = context.who(backend);
+        match backend.client.as_deref() {
+            Some("[local]") => who.push_str(", local"),
+            Some(client) => who = format!("{who} on {}", one_line(client)),
+            None if backend.backend_type.as_deref() == Some("client backend") => who.push_str(", local"),
+            None => {}
+        }
+        if let Some(database) = backend.database.as_deref().filter(|_| self.is_wide) {
+            who = format!("{who}, database {}", one_line(database));
+        }
+        let mut parts = vec![who];
+        if let Some(root) = self.root(party).filter(|_| self.is_wide) {
+            parts.push(format!("waits for {}", pid_of(root)));
+        }
+        match written(&context.view.graph, backend) {
+            _ if backend.xact_start.is_none() && backend.state.is_some() => {
+                parts.push("no transaction".to_owned());
+            }
+            Written::Maybe => parts.push("may have written".to_owned()),
+            Written::No | Written::ForLock => {}
+        }
+        if let Some(query) = backend.query.as_ref().filter(|query| !query.is_blank()) {
+            let query = query::clean(&shown(Channel::Screen, query), u16::MAX);
+            let is_last = backend.state == Some(State::Idle);
+            parts.push(if is_last { format!("last query: {query}") } else { query });
+        }
+        Line::new().with(parts.join(" · "), Tone::Plain)
+    }
+
+    /// `K terminate: rolls back; 4410 continues now, then 16 behind it`
+    fn consequence(
+        &self,
+        verb: Verb,
+        (party, backend): (Party, &Backend),
+        keeps: Option<String>,
+        waits: bool,
+    ) -> Line {
+        let command = if verb == Verb::Cancel { CommandId::Cancel } else { CommandId::Terminate };
+        let mut line = match self.shortcut(command, Some(backend)) {
+            Ok(line) => line,
+            Err(why) => return no_shortcut(&why),
+        };
+        let consequence = self.view().consequence(verb, backend);
+        let tone = if consequence.effect.leaves_damage() { Tone::Critical } else { Tone::Plain };
+        let statement = || {
+            let query = backend.query.as_ref();
+            let found = query.and_then(|query| statement::first(query.unredacted(), STATEMENT));
+            found.map_or_else(
+                || "statement".to_owned(),
+                |found| found.name.split(' ').next().unwrap_or_default().to_owned(),
+            )
+        };
+        let effect = match (verb, consequence.effect, keeps) {
+            (Verb::Cancel, Effect::RollsBack, _) if waits && self.is_wide => {
+                format!("the {} fails and rolls back", statement())
+            }
+            (Verb::Cancel, Effect::RollsBack, _) => format!("the {} fails", statement()),
+            (_, Effect::Nothing, Some(key)) => format!("releases {key}"),
+            (_, effect, _) => match effect.short().filter(|_| !self.is_wide) {
+                Some(short) => short.to_owned(),
+                // How old it is has a column of its own.
+                None => {
+                    let age = self.context.age(backend.xact_start).map(text::duration).unwrap_or_default();
+                    consequence.words.replacen(&format!(", {age} old"), "", 1)
+                }
+            },
+        };
+        line.push(": ", Tone::Plain);
+        line.push(effect, tone);
+        line.push("; ", Tone::Plain);
+        line.push(self.continues(verb, party), Tone::Plain);
+        if waits && !self.is_wide {
+            line.push(
+                self.root(party).map(|root| format!(" · root: {}", self.name(root))).unwrap_or_default(),
+                Tone::Plain,
+            );
+        } else if waits {
+            line.push(". Run it again with lock_timeout", Tone::Plain);
+        }
+        line
+    }
+
+    /// `4410 continues now, then 16 behind it`: the numbers, and the session if it is one.
+    fn continues(&self, verb: Verb, party: Party) -> String {
+        let release = self.view().release(verb, &[party]);
+        let promise = Promise { is_hidden: false, ..self.view().promise_of(verb, &[party]) };
+        let stays = promise.still + promise.unsure > 0;
+        match release.now.as_slice() {
+            [] if promise.blocked == 0 => "blocks no session".to_owned(),
+            [one] if !stays && promise.in_turn > 0 => {
+                let then = count(promise.in_turn.into());
+                let is_behind = self.context.blocked(*one) == promise.in_turn;
+                let how = match (is_behind, self.is_wide) {
+                    (true, _) => " behind it",
+                    (false, true) => ", one after another",
+                    (false, false) => "",
+                };
+                format!("{} continues now, then {then}{how}", pid_of(*one))
+            }
+            [one] if !stays => format!("{} continues now", self.name(*one)),
+            _ if stays && !release.others.is_empty() => {
+                let by = release.others.iter().take(3).map(|party| pid_of(*party)).collect::<Vec<_>>();
+                format!("{}; still blocked by {}", promise.numbers(false), by.join(", "))
+            }
+            _ => promise.numbers(true),
+        }
+    }
+
+    /// `other remedy: C on 2053 report@metabase (SELECT count(*) …, active 34s): 1 continues now, 45 in turn`
+    fn other_remedy(&self, root: Party) -> Option<Line> {
+        let backend = self.context.backend(root.pid()).filter(|_| self.is_wide)?;
+        let verb = self.view().remedy(backend, self.key_held(root).is_some()).ok()?;
+        let command = if verb == Verb::Cancel { CommandId::Cancel } else { CommandId::Terminate };
+        let key = self.app.settings.keymap.key(Action::Command(command))?.to_string();
+        let query = backend.query.as_ref().filter(|query| !query.is_blank());
+        let query = query.map(|query| query::clean(&shown(Channel::Screen, query), u16::MAX));
+        let state = backend.state.map_or("", State::as_str);
+        let since = self.context.age(backend.state_change).map(text::age).unwrap_or_default();
+        let query = query.map(|query| format!("{}, ", text::fit(&query, 24))).unwrap_or_default();
+        let mut line = Line::new().with("other remedy: ", Tone::Dim).with(key, Tone::Key);
+        line.push(format!(" on {} {} ", pid_of(root), self.context.who(backend)), Tone::Plain);
+        line.push(format!("({query}{state} {since}): "), Tone::Plain);
+        line.push(self.view().promise_of(verb, &[root]).numbers(true), Tone::Plain);
+        Some(line)
+    }
+
+    fn prepared(&self, xact: crate::model::lock::VirtualTransaction) -> Vec<Line> {
+        let Some(row) = self.context.prepared(xact) else { return Vec::new() };
+        let age = self.context.age(row.prepared).map(text::age).unwrap_or_default();
+        let owner = row.owner.as_deref().map(|owner| format!(" by {}", one_line(owner))).unwrap_or_default();
+        let place = row.database.as_deref().map(|name| format!(" in database {}", one_line(name)));
+        let place = place.unwrap_or_default();
+        let literal = text::literal(&row.gid);
+        vec![
+            Line::new().with(format!("prepared {age} ago{owner}{place}; it has no process"), Tone::Plain),
+            no_shortcut(&format!("ROLLBACK PREPARED {literal}{place} ends it")),
+        ]
+    }
+
+    /// Of what is no session: what the finding states beyond its row, or the name, and the shortcuts that act.
+    fn other(&self, row: RowId, finding: Option<&Finding>) -> Vec<Line> {
+        let about = finding.map(|finding| finding.about_in(Channel::Screen).into_owned());
+        let about = about.unwrap_or_else(|| (row.home().definition().name)(&self.context, row));
+        let acts = match finding {
+            Some(finding) => dialog::help(finding).into_iter().collect(),
+            None => dialog::here(self.app),
+        };
+        let mut line = Line::new();
+        for (action, does) in acts {
+            let Some(key) = self.app.settings.keymap.key(action) else { continue };
+            line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
+            line.push(key.to_string(), Tone::Key);
+            line.push(format!(" {does}"), Tone::Plain);
+        }
+        if line.spans.is_empty() || self.app.is_stale() || self.app.past.is_some() {
+            line = no_shortcut("Enter shows details");
+        }
+        vec![Line::new().with(about, Tone::Plain), line]
+    }
+
+    /// The root that a session waits for; none for a root.
+    fn root(&self, party: Party) -> Option<Party> {
+        let root = self.context.view.graph.roots_above(party).first().copied()?;
+        (root != party).then_some(root)
+    }
+
+    /// The advisory lock of a session for which most others wait.
+    fn key_held(&self, party: Party) -> Option<String> {
+        let queues = self.context.view.graph.queues.iter();
+        let held = queues.filter(|queue| {
+            queue.tag.locktype() == LockType::Advisory
+                && queue.holders.iter().any(|holder| holder.party == party)
+        });
+        let queue = held.max_by_key(|queue| queue.waiters.len())?;
+        let label = self.context.lock_label(&queue.tag, Some(party.pid()));
+        Some(match label.strip_prefix("advisory ") {
+            Some(number) if self.is_wide => format!("advisory lock {number}"),
+            _ => label,
+        })
+    }
+
+    /// `2053 metabase`, and from 100 columns on `2053 report@metabase`.
+    fn name(&self, party: Party) -> String {
+        let backend = self.context.backend(party.pid());
+        let application = backend.and_then(|backend| backend.application.as_deref());
+        let who = match application.filter(|name| !name.is_empty() && !self.is_wide) {
+            Some(application) => one_line(application).into_owned(),
+            None => backend.map(|backend| self.context.who(backend)).unwrap_or_default(),
+        };
+        format!("{} {who}", pid_of(party)).trim_end().to_owned()
+    }
+}
+
+fn pid_of(party: Party) -> String {
+    match party {
+        Party::Backend(pid) => pid.to_string(),
+        Party::Prepared(_) => "a prepared transaction".to_owned(),
+    }
+}
+
+fn no_shortcut(why: &str) -> Line {
+    Line::new().with("no shortcut: ", Tone::Dim).with(one_line(why).into_owned(), Tone::Plain)
+}
+
+/// The verb of the shortcut that a finding names, if that is about a session.
+fn verb_of(help: &str) -> Option<Verb> {
+    let binding = keymap::BINDINGS.iter().find(|binding| binding.name == help)?;
+    match binding.action {
+        Action::Command(CommandId::Cancel) => Some(Verb::Cancel),
+        Action::Command(CommandId::Terminate) => Some(Verb::Terminate),
+        _ => None,
+    }
+}
