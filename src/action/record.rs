@@ -93,7 +93,7 @@ impl<'a, R: Record> Recorder<'a, R> {
     ) -> TargetResult {
         let result = TargetResult {
             name: target.name.clone(),
-            subject: target.subject.clone(),
+            subject: target.subject,
             outcome,
             detail: one_line(&detail).into_owned(),
         };

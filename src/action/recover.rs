@@ -106,7 +106,7 @@ async fn noted(
     };
     let of_target = TargetResult {
         name: asked.target.name.clone(),
-        subject: asked.target.subject.clone(),
+        subject: asked.target.subject,
         outcome: outcome_of(result.outcome, result.ended_pid.is_some()),
         detail: one_line(&said).into_owned(),
     };

@@ -33,7 +33,7 @@ pub fn strip(app: &App) -> Vec<Line> {
     let strip = Strip { app, context, is_wide: app.size.0 >= WIDE };
     let finding = context.finding(row);
     let row = subject::subject_of(&context, row).unwrap_or(row);
-    match subject::party_of(&context, row).filter(|_| strip.is_session(row, finding)) {
+    match subject::party_of(&context, row).filter(|_| is_session(row, finding)) {
         Some(party @ Party::Backend(pid)) => match context.backend(pid) {
             Some(backend) => strip.session(party, backend, finding),
             None => strip.other(row, finding),
@@ -49,16 +49,16 @@ struct Strip<'a> {
     is_wide: bool,
 }
 
+/// Whether a row is about a session or a prepared transaction, and not about a task or a lease of one.
+fn is_session(row: RowId, finding: Option<&Finding>) -> bool {
+    let helps = finding.and_then(|finding| finding.help);
+    matches!(row, RowId::Backend(_) | RowId::Prepared(_) | RowId::Lock(..))
+        && helps.is_none_or(|help| verb_of(help).is_some())
+}
+
 impl<'a> Strip<'a> {
     fn view(&self) -> SnapshotView<'a> {
         SnapshotView { view: self.context.view, snapshot: self.context.snapshot }
-    }
-
-    /// Whether a row is about a session or a prepared transaction, and not about a task or a lease of one.
-    fn is_session(&self, row: RowId, finding: Option<&Finding>) -> bool {
-        let helps = finding.and_then(|finding| finding.help);
-        matches!(row, RowId::Backend(_) | RowId::Prepared(_) | RowId::Lock(..))
-            && helps.is_none_or(|help| verb_of(help).is_some())
     }
 
     /// `K terminate`, or why the shortcut is not offered.
@@ -126,23 +126,23 @@ impl<'a> Strip<'a> {
         if let Some(database) = backend.database.as_deref().filter(|_| self.is_wide) {
             who = format!("{who}, database {}", one_line(database));
         }
-        let mut parts = vec![who];
+        let mut facts = vec![who];
         if let Some(root) = self.root(party).filter(|_| self.is_wide) {
-            parts.push(format!("waits for {}", pid_of(root)));
+            facts.push(format!("waits for {}", pid_of(root)));
         }
         match written(&context.view.graph, backend) {
             _ if backend.xact_start.is_none() && backend.state.is_some() => {
-                parts.push("no transaction".to_owned());
+                facts.push("no transaction".to_owned());
             }
-            Written::Maybe => parts.push("may have written".to_owned()),
+            Written::Maybe => facts.push("may have written".to_owned()),
             Written::No | Written::ForLock => {}
         }
         if let Some(query) = backend.query.as_ref().filter(|query| !query.is_blank()) {
             let query = query::clean(&shown(Channel::Screen, query), u16::MAX);
             let is_last = backend.state == Some(State::Idle);
-            parts.push(if is_last { format!("last query: {query}") } else { query });
+            facts.push(if is_last { format!("last query: {query}") } else { query });
         }
-        Line::new().with(parts.join(" · "), Tone::Plain)
+        Line::new().with(facts.join(" · "), Tone::Plain)
     }
 
     /// `K terminate: rolls back; 4410 continues now, then 16 behind it`
@@ -174,14 +174,15 @@ impl<'a> Strip<'a> {
             }
             (Verb::Cancel, Effect::RollsBack, _) => format!("the {} fails", statement()),
             (_, Effect::Nothing, Some(key)) => format!("releases {key}"),
-            (_, effect, _) => match effect.short().filter(|_| !self.is_wide) {
-                Some(short) => short.to_owned(),
-                // How old it is has a column of its own.
-                None => {
+            (_, effect, _) => {
+                if let Some(short) = effect.short().filter(|_| !self.is_wide) {
+                    short.to_owned()
+                } else {
+                    // How old it is has a column of its own.
                     let age = self.context.age(backend.xact_start).map(text::duration).unwrap_or_default();
                     consequence.words.replacen(&format!(", {age} old"), "", 1)
                 }
-            },
+            }
         };
         line.push(": ", Tone::Plain);
         line.push(effect, tone);

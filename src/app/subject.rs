@@ -26,8 +26,9 @@ pub fn selected(id: RowId) -> SelectedRow {
 /// Process id behind a row, if it is about a process.
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
-        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), ..) => Some(id.pid),
-        RowId::Finding(_, Subject::Backend(id)) => Some(id.pid),
+        RowId::Backend(id)
+        | RowId::Lock(_, Owner::Backend(id), ..)
+        | RowId::Finding(_, Subject::Backend(id)) => Some(id.pid),
         _ => None,
     }
 }

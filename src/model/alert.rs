@@ -38,7 +38,7 @@ impl Alerts {
         let critical = findings.iter().filter(|finding| finding.severity == Severity::Critical);
         let mut new = None;
         for finding in critical {
-            let before = seen.insert((finding.check, finding.subject.clone()), at);
+            let before = seen.insert((finding.check, finding.subject), at);
             new = new.or_else(|| before.is_none().then_some(finding));
         }
         new.filter(|_| !is_first)
@@ -65,7 +65,7 @@ mod tests {
         let mut told = |seconds: i64, findings: &[(i32, Severity)]| {
             let findings: Vec<Finding> =
                 findings.iter().map(|(pid, severity)| finding(*pid, *severity)).collect();
-            alerts.look(&findings, at(seconds)).map(|finding| finding.subject.clone())
+            alerts.look(&findings, at(seconds)).map(|finding| finding.subject)
         };
         let subject = |pid| Some(finding(pid, Critical).subject);
         assert_eq!(told(0, &[(1, Critical)]), None, "it is on the screen that was just opened");

@@ -108,7 +108,7 @@ struct Loop {
 /// Runs the screens until somebody ends them. The terminal is given back in any case.
 pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     let mut signals = signals::listen()?;
-    let exit = show(app, theme, source, &mut signals).await;
+    let exit = Box::pin(show(app, theme, source, &mut signals)).await;
     terminal::give_back();
     match exit {
         Err(error) => reason(error, &mut signals).await,

@@ -106,9 +106,10 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
     draw_title(frame, title, (pane, facts(pane, app)), out, app, theme);
     if app.pane(pane).rows.is_empty() {
         let is_quiet = pane == Pane::Findings && app.pane(pane).filter.is_empty();
-        let line = match is_quiet {
-            true => findings::quiet(),
-            false => Line::new().with(format!("  {}", nothing(pane, app, &context)), Tone::Dim),
+        let line = if is_quiet {
+            findings::quiet()
+        } else {
+            Line::new().with(format!("  {}", nothing(pane, app, &context)), Tone::Dim)
         };
         let skipped = u16::from(!pane.definition().is_headless);
         let place = Rect { y: rest.y + skipped, height: rest.height.saturating_sub(skipped), ..rest };
@@ -142,12 +143,11 @@ fn scrolled_out(
 ) -> Option<Fact> {
     let rows = &app.pane(pane).rows;
     let below = rows.get(offset + height..).unwrap_or_default();
-    let (row, words) = match below.first().filter(|_| pane == Pane::Findings) {
-        Some(row) => (*row, format!("↓ {}", crate::text::count(below.len() as u64))),
-        None => {
-            let first = rows.first().copied().filter(|_| offset > 0)?;
-            (first, format!("↑ {} above", crate::text::count(offset as u64)))
-        }
+    let (row, words) = if let Some(row) = below.first().filter(|_| pane == Pane::Findings) {
+        (*row, format!("↓ {}", crate::text::count(below.len() as u64)))
+    } else {
+        let first = rows.first().copied().filter(|_| offset > 0)?;
+        (first, format!("↑ {} above", crate::text::count(offset as u64)))
     };
     let table = pane.table();
     let tones = table.headings();

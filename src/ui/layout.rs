@@ -58,9 +58,8 @@ fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) 
     let findings = Place { pane: Pane::Findings, area: top, is_line: false };
     let areas = match (is_tall, below) {
         (false, _) => {
-            let constraint = |pane: &Pane| match Some(*pane) == expanded {
-                true => Constraint::Fill(1),
-                false => Constraint::Length(1),
+            let constraint = |pane: &Pane| {
+                if Some(*pane) == expanded { Constraint::Fill(1) } else { Constraint::Length(1) }
             };
             Layout::vertical(below.iter().map(constraint)).split(rest).to_vec()
         }

@@ -165,7 +165,7 @@ pub fn refuse(order: &Order, why: &str) -> ExecutorReply {
 fn not_tried(command: &ActionCommand, why: &str) -> Report {
     let result = |target: &crate::model::plan::Target| TargetResult {
         name: target.name.clone(),
-        subject: target.subject.clone(),
+        subject: target.subject,
         outcome: Outcome::NotTried,
         detail: format!("not tried: {why}"),
     };

@@ -23,7 +23,7 @@ impl App {
     /// longer exists, is opened itself.
     pub(super) fn open_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
-        let subject = event.filter(|_| count == 1).and_then(|event| event.subject.clone());
+        let subject = event.filter(|_| count == 1).and_then(|event| event.subject);
         let place = subject.as_ref().and_then(Place::of);
         if let Some(update) = place.as_ref().and_then(|place| self.jump_to(place, &place.screens(), None)) {
             return update;

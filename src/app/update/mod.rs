@@ -50,7 +50,7 @@ impl App {
             Message::View(_, view) => self.view_arrived(view),
             Message::Key(key) => self.key(key),
             Message::Paste(text) => self.paste(&text),
-            Message::Click(spot) => self.click(spot),
+            Message::Click(spot) => self.click(&spot),
             Message::Wheel(pane, by) => self.wheel(pane, by),
             Message::Resize(columns, rows) => {
                 self.size = (columns, rows);

@@ -5,13 +5,13 @@ use crate::app::message::{Spot, Update};
 use crate::app::panes::Pane;
 
 impl App {
-    pub(super) fn click(&mut self, spot: Spot) -> Update {
+    pub(super) fn click(&mut self, spot: &Spot) -> Update {
         if self.prompt.is_some() || self.dialog.is_some() || self.is_too_small() {
             return Update::none();
         }
         let notice =
             self.notice.take_if(|notice| !notice.takes_key && (notice.seen || notice.ticks.is_some()));
-        let mut update = match spot {
+        let mut update = match *spot {
             Spot::Key(action) if self.pages.is_empty() => self.act(action),
             Spot::Key(action) => self.page_key(Some(action)),
             Spot::Row(pane, at) if self.is_open_to(pane) => self.click_row(pane, at),

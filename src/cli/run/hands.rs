@@ -72,7 +72,7 @@ impl DashboardLog {
     }
 
     fn tell(&self, kind: Kind, severity: Severity, text: String, asked: &Asked<'_>) {
-        self.event_sender.tell(Told { kind, severity, text, subject: Some(asked.target.subject.clone()) });
+        self.event_sender.tell(Told { kind, severity, text, subject: Some(asked.target.subject) });
     }
 }
 

@@ -86,7 +86,7 @@ fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draf
     let draft = Draft {
         length,
         more: harmless(&format!(": {doing}{effect}")),
-        subject: Some(subject.clone()),
+        subject: Some(subject),
         ..of(Text::clone(&who), what, at, Kind::RootBegun, severity)
     };
     (draft, SeenRoot { look, since, most: root.blocked, who, subject })
@@ -99,7 +99,7 @@ fn over(change: &Change<'_>, seen: &SeenRoot) -> Draft {
     let how = if is_gone { ", its session ended" } else { "" };
     Draft {
         more: harmless(&format!(": up to {}{how}", count(seen.most.into()))),
-        subject: Some(seen.subject.clone()),
+        subject: Some(seen.subject),
         length: Some(Length::AtMost(seconds(seen.since, now))),
         ..of(Text::clone(&seen.who), "stopped blocking others", now, Kind::RootEnded, Severity::Info)
     }

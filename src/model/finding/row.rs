@@ -73,7 +73,7 @@ impl Finding {
                 taken = less;
             }
         }
-        shortened(with(&taken), room)
+        shortened(&with(&taken), room)
     }
 
     /// Since when what its row states has been so.
@@ -83,14 +83,14 @@ impl Finding {
 }
 
 /// Cut where a name may be, before the numbers.
-fn shortened(text: String, room: usize) -> String {
-    let excess = width(&text).saturating_sub(room);
+fn shortened(text: &str, room: usize) -> String {
+    let excess = width(text).saturating_sub(room);
     match text.rfind(", blocks ") {
         Some(at) if excess > 0 => {
             let (name, numbers) = text.split_at(at);
             format!("{}{numbers}", fit(name, width(name).saturating_sub(excess)))
         }
-        _ => fit(&text, room).into_owned(),
+        _ => fit(text, room).into_owned(),
     }
 }
 

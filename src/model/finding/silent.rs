@@ -78,6 +78,6 @@ fn finding(look: &CheckInput<'_>, one: &Silent<'_>) -> Finding {
     let pid = one.pid.map_or_else(|| "its session".to_owned(), |pid| format!("its session {pid}"));
     let about =
         format!("{pid} is alive and holds its lock: no other worker can run it until that session ends");
-    let finding = Finding::new("silent_worker", Severity::Warning, summary, one.subject.clone());
+    let finding = Finding::new("silent_worker", Severity::Warning, summary, one.subject);
     Finding { since: Some(one.beat), ..finding.short(format!("{what}: {worker} silent {age}")).about(about) }
 }

@@ -118,7 +118,7 @@ async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<Stri
     log.asked(Some(client), &asked).await.unwrap();
     let result = TargetResult {
         name: target.name.clone(),
-        subject: target.subject.clone(),
+        subject: target.subject,
         outcome: Outcome::Done,
         detail: "ended".to_owned(),
     };

@@ -113,7 +113,7 @@ fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
     let words = if row.job.id.starts_with(words) { String::new() } else { format!("{words} ") };
     let name = harmless(&format!("{words}{} of {}", row.job.id, row.source));
     let subject = Subject::Job(row.id);
-    let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
+    let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));
     let Some(rows) = index.snapshot.adapters.get(row.place) else {
         return Err(refused("no longer exists".into()));
     };
@@ -229,7 +229,7 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
     let subject = Subject::Section("adapters");
     let Some((rows, lease)) = found else { return Err(Refused::new("a lease", subject, "no longer exists")) };
     let name = harmless(&format!("lease {} of {}", lease.id, row.source));
-    let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
+    let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));
     match row.state {
         TermState::Held => {}
         TermState::Over => return Err(refused("has ended: the next request gets it".into())),

@@ -46,7 +46,7 @@ pub fn items(context: &PlanContext<'_>, verb: Verb, chosen: &[ItemId]) -> Action
 fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarget, Refused> {
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Item(row.id);
-    let refused = |reason: String| Refused::new(name.clone(), subject.clone(), reason);
+    let refused = |reason: String| Refused::new(name.clone(), subject, reason);
     let Some(verb) = verb.definition().item else { return Err(refused("is an item".to_owned())) };
     let table = index.snapshot.systems.items.get(row.table);
     let (Some(table), Some(item)) = (table, row.item(index.snapshot)) else {

@@ -45,7 +45,7 @@ fn typed(row: &LeaseRow) -> Option<String> {
 fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused> {
     let name = harmless(&format!("lease {} of {}", row.name, row.source));
     let subject = Subject::Lease(row.id);
-    let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
+    let refused = |reason: &str| Refused::new(name.clone(), subject, reason);
     let mut whose = None;
     let (what, does, mut cautions) = if &*row.source == REDIS {
         let lease = in_redis(index, row.id).ok_or_else(|| refused("no longer exists"))?;

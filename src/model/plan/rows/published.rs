@@ -37,7 +37,7 @@ pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) ->
 fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refused> {
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Task(row.task);
-    let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
+    let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));
     let (Some(set), Some(execution)) = (row.set(index.snapshot), row.execution(index.snapshot)) else {
         return Err(refused("it is not running".to_owned()));
     };

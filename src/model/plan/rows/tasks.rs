@@ -65,7 +65,7 @@ pub fn tasks(context: &PlanContext<'_>, verb: Verb, chosen: &[TaskId]) -> Action
 fn planned(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarget, Refused> {
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Task(row.task);
-    let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
+    let refused = |reason: &str| Refused::new(name.clone(), subject, reason);
     let Some(verb) = verb.definition().task else { return Err(refused("is a task")) };
     let (Some(set), Some(schedule)) = (row.set(index.snapshot), row.schedule(index.snapshot)) else {
         return Err(refused("has no schedule: nothing to change"));

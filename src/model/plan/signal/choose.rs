@@ -45,7 +45,7 @@ pub(super) fn meant(index: &PlanIndex<'_>, ask: &Ask) -> SessionSelection {
     let mut seen = FxHashSet::default();
     meant.picks.retain(|pick| seen.insert(pick.pid));
     let mut told = FxHashSet::default();
-    meant.refused.retain(|refused| told.insert((refused.subject.clone(), refused.name.clone())));
+    meant.refused.retain(|refused| told.insert((refused.subject, refused.name.clone())));
     if ask.is_of_chains() {
         let place =
             |pick: &SelectedSession| index.node(Party::Backend(pick.pid)).map_or(usize::MAX, |(at, _)| at);
