@@ -77,7 +77,7 @@ mod tests {
         let line = look(&sample::incident(0.0).view()).unwrap();
         assert_eq!(
             line,
-            "2026-11-20T14:02:31.000+00:00,20,171.0,3,4312,app@web-3,idle in transaction,17,1,1,0,3,1,\"4312 idle in transaction 3m12s, blocks 17: 1 continues now, 16 in turn\",16,0"
+            "2026-11-20T14:02:31.000+00:00,20,171.0,3,4312,app@web-3,idle in transaction,17,1,1,0,3,0,\"4312 idle in transaction 3m12s, blocks 17: 1 continues now, 16 in turn\",16,0"
         );
         let (front, rest) = line.split_once('"').unwrap();
         let behind = rest.split_once('"').unwrap().1;

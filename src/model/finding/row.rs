@@ -119,6 +119,6 @@ mod tests {
         assert_eq!(row(idle, "", 66), idle);
         assert_eq!(row(idle, "", 62), "4312 idle in xact, blocks 17: 1 continues now, 16 in turn");
         let long = "prepared transaction xa-4711-a-name-that-does-not-end of xa, blocks 2: 2 continue now";
-        assert_eq!(row(long, "", 50), "prepared transaction xa-4711-a-…, blocks 2: 2 now");
+        assert_eq!(row(long, "", 50), "prepared transaction xa-4711-a-n…, blocks 2: 2 now");
     }
 }

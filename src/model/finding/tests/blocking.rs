@@ -289,7 +289,7 @@ fn what_is_locked_in_words() {
         (accounts().with_locktype(LockType::Tuple), "row of accounts"),
         (LockTag::new(LockType::TransactionId).with_transactionid(771), "transaction 771"),
         (LockTag::new(LockType::VirtualXid).with_virtualxid(vxid), "virtual transaction 3/12"),
-        (LockTag::new(LockType::Object), "object ?/?"),
+        (LockTag::new(LockType::Object), "object"),
         (advisory(42), "advisory lock 42"),
         (advisory(1), "advisory lock 1"),
         (advisory(4004), "advisory lock 4004 (Marten migrations?)"),

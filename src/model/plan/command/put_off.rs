@@ -57,7 +57,7 @@ pub(super) const PUT_OFF: Definition = Definition {
             _ => Some("its worker's session has ended: R returns it first"),
         },
     }),
-    ..Definition::of("put_off", "postponed 1h", "put off")
+    ..Definition::of("put_off", "postpone 1h", "postponed")
 };
 
 fn later(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
