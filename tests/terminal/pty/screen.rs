@@ -272,15 +272,15 @@ impl Screen {
     }
 
     /// Its modes: of input, output, control, and local ones. The program's side of the terminal could not be asked after
-    /// the program's end.
-    fn modes(&self) -> [u32; 4] {
+    /// the program's end. Their type is u32 on Linux, u64 on macOS.
+    fn modes(&self) -> [u64; 4] {
         let now = self.master.as_ref().and_then(|master| master.get_termios()).unwrap();
         let flags = (now.input_flags, now.output_flags, now.control_flags, now.local_flags);
-        [flags.0.bits(), flags.1.bits(), flags.2.bits(), flags.3.bits()]
+        [flags.0.bits(), flags.1.bits(), flags.2.bits(), flags.3.bits()].map(u64::from)
     }
 
     pub(crate) fn is_raw(&self) -> bool {
-        self.modes()[3] & LocalModes::ICANON.bits() == 0
+        self.modes()[3] & u64::from(LocalModes::ICANON.bits()) == 0
     }
 
     /// Sets the terminal's modes as they were before the program began, as a shell does.
@@ -295,7 +295,7 @@ impl Screen {
         let (control, local) = (before.control_modes.bits(), before.local_modes.bits());
         let seen = self.seen();
         let screen = seen.emulator.screen();
-        self.modes() == [input, output, control, local]
+        self.modes() == [input, output, control, local].map(u64::from)
             && !screen.alternate_screen()
             && !screen.hide_cursor()
             && !screen.bracketed_paste()
