@@ -24,7 +24,7 @@ const EVENTS: [Event; 8] = [
         name: "BufferPin",
         waits_for: "a page that another session has pinned",
         suspects: open_snapshots,
-        remedy: "an open cursor or a stopped scan pins it; end that session or close its cursor",
+        remedy: "an open cursor or a stopped scan pins it; terminate that session or close its cursor",
     },
     Event {
         name: "SafeSnapshot",
@@ -42,7 +42,7 @@ const EVENTS: [Event; 8] = [
         name: "BackendTermination",
         waits_for: "a process to end",
         suspects: not_known,
-        remedy: "a process that was told to end is still there: it rolls back, or is stopped",
+        remedy: "a terminated process has not ended yet: it rolls back, or is stopped",
     },
     Event {
         name: "ReplicationSlotDrop",
@@ -66,7 +66,7 @@ const EVENTS: [Event; 8] = [
         name: "LogicalSyncStateChange",
         waits_for: "a worker of logical replication",
         suspects: not_known,
-        remedy: "the log of the subscriber says why that worker does not continue",
+        remedy: "the log of the subscriber has the reason why that worker does not continue",
     },
 ];
 
