@@ -1,9 +1,7 @@
 //! A view, and how it is put into words: what the cells, the titles and the detail pages are made from.
 
 use super::index::ViewIndex;
-use super::panes::RowId;
 use crate::model::backend::Backend;
-use crate::model::finding::Finding;
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
@@ -101,12 +99,6 @@ impl<'a> Context<'a> {
     /// An item of the work queue.
     pub fn item(&self, id: ItemId) -> Option<&'a ItemRow> {
         self.view.queue.rows.get(*self.index.items.get(&id)? as usize)
-    }
-
-    /// The finding of a row of theirs; none if it has ended.
-    pub fn finding(&self, row: RowId) -> Option<&'a Finding> {
-        let RowId::Finding(check, subject) = row else { return None };
-        self.view.findings.iter().find(|finding| finding.check == check && finding.subject == subject)
     }
 
     /// The prepared transaction behind a virtual transaction.

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::dialog;
 use super::keymap::{self, Action};
 use super::line::{Line, Tone};
-use super::panes::{RowId, query};
+use super::panes::{RowId, findings, query};
 use super::subject;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::Effect;
@@ -31,7 +31,7 @@ const STATEMENT: usize = 500;
 pub fn strip(app: &App) -> Vec<Line> {
     let Some((context, row)) = app.context().zip(app.pane(app.focus).selected) else { return Vec::new() };
     let strip = Strip { app, context, is_wide: app.size.0 >= WIDE };
-    let finding = context.finding(row);
+    let finding = findings::finding_of(&context, row);
     let row = subject::subject_of(&context, row).unwrap_or(row);
     match subject::party_of(&context, row).filter(|_| is_session(row, finding)) {
         Some(party @ Party::Backend(pid)) => match context.backend(pid) {

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::app::context::Context;
 use crate::app::keymap::{self, Action};
 use crate::app::page::Page;
-use crate::app::panes::RowId;
+use crate::app::panes::{RowId, findings};
 use crate::app::subject;
 use crate::model::finding::{Finding, Subject};
 use crate::model::plan::known::is_blocker;
@@ -22,7 +22,8 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     };
     // Of a finding that no shortcut helps against none is shown.
     let is_helped = |row: &RowId| {
-        context.finding(*row).is_none_or(|finding| finding.help.is_some() || is_blocker(finding))
+        findings::finding_of(&context, *row)
+            .is_none_or(|finding| finding.help.is_some() || is_blocker(finding))
     };
     let subject = |row: RowId| subject::selected(subject::subject_of(&context, row).unwrap_or(row));
     let Some(row) = row.filter(is_helped).map(subject) else { return Vec::new() };

@@ -35,6 +35,12 @@ pub fn id_of(finding: &Finding) -> RowId {
     RowId::Finding(finding.check, finding.subject)
 }
 
+/// The finding of a row of the findings; none if it has ended.
+pub fn finding_of<'a>(context: &Context<'a>, row: RowId) -> Option<&'a Finding> {
+    let RowId::Finding(check, subject) = row else { return None };
+    context.view.findings.iter().find(|finding| finding.check == check && finding.subject == subject)
+}
+
 type Column = super::Column<Findings>;
 
 static COLUMNS: Columns<Findings> = Columns {
@@ -65,7 +71,7 @@ pub(super) static PANE: Definition = Definition {
     name: |_, _| "Finding".to_owned(),
     label: |_, _| "a finding".to_owned(),
     detail: |context, id, width| {
-        let finding = context.finding(id)?;
+        let finding = finding_of(context, id)?;
         Some(detail::finding(finding, width))
     },
     ..Definition::new(("Findings", "a finding"), &COLUMNS, |context, _| Row::all(context.view.findings.len()))
