@@ -316,7 +316,7 @@ impl App {
 
 /// What Enter opens: of a finding the session that it is about, unless it states more itself.
 fn opened(context: &Context<'_>, selected: RowId) -> RowId {
-    let whole = findings::finding_of(&context, selected).is_none_or(|finding| finding.details.is_empty());
+    let whole = findings::finding_of(context, selected).is_none_or(|finding| finding.details.is_empty());
     let subject = subject::subject_of(context, selected).filter(|_| whole);
     subject.filter(|subject| detail::lines(context, *subject, 80, true).is_some()).unwrap_or(selected)
 }
