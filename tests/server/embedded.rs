@@ -323,7 +323,7 @@ async fn what_cannot_be_used_is_named() {
     let empty = tempfile::tempdir().unwrap();
     let options = Options { bin: Some(empty.path().to_owned()), ..Options::default() };
     let error = EmbeddedServer::start(options).await.unwrap_err().to_string();
-    assert!(error.contains(empty.path().to_str().unwrap()) && error.contains("there is no"), "{error}");
+    assert!(error.contains(empty.path().to_str().unwrap()) && error.contains("it lacks"), "{error}");
     let options = Options { version: Some(9), ..Options::default() };
     let error = EmbeddedServer::start(options).await.unwrap_err().to_string();
     assert!(error.contains('9') && error.contains("14 to 18"), "{error}");
@@ -368,7 +368,7 @@ fn as_root_the_programs_of_a_user_are_not_run() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(fs::read_to_string(&ran).unwrap(), "", "{name}: {said}");
         if name == "LOCKTOP_PG_BIN" {
-            let why = format!("{} belongs to user 65534, and root runs nothing", home.display());
+            let why = format!("{} belongs to user 65534, and root runs no file", home.display());
             assert!(said.contains(&why), "{said}");
         }
     }

@@ -109,7 +109,7 @@ async fn another_session_or_transaction_is_left_alone() {
         pair.is_left_alone(Verb::Terminate, target.clone(), "its transaction has ended").await;
         // One that is gone.
         let gone = SessionTarget { pid: i32::MAX, ..target };
-        pair.is_left_alone(Verb::Terminate, gone, "there is no session").await;
+        pair.is_left_alone(Verb::Terminate, gone, "no session has pid").await;
     }
 }
 

@@ -189,9 +189,7 @@ async fn a_table_that_was_made_again_is_another_one() {
         }
     };
     place.run(row).await;
-    place
-        .is(Verb::Unlock, TargetKind::Lease(seen.clone()), Outcome::Refused, "there are 2 rows of this id")
-        .await;
+    place.is(Verb::Unlock, TargetKind::Lease(seen.clone()), Outcome::Refused, "2 rows have this id").await;
     place.run("DELETE FROM ONLY distlock WHERE ctid = (SELECT max(ctid) FROM ONLY distlock)").await;
     place.is(Verb::Unlock, TargetKind::Lease(seen), Outcome::Done, "the lease of node1 has ended").await;
     assert_eq!(place.ask("SELECT expired_time FROM child").await, "01:00:00");
@@ -465,7 +463,7 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
         place.is(Verb::Recover, what(&other), Outcome::Changed, "its start has changed").await;
         place.is(Verb::Recover, what(&seen), Outcome::Done, "marked as failed").await;
         let row = "SELECT status || ' ' || (completed_at IS NOT NULL) || ' ' || left(error_message, 30) FROM task_execution_log";
-        assert_eq!(place.ask(row).await, "failed true its worker's session had ended:");
+        assert_eq!(place.ask(row).await, "failed true its worker's session had ended");
         place.is(Verb::Recover, what(&seen), Outcome::Changed, "it has ended").await;
     }
 }

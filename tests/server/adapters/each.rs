@@ -109,7 +109,7 @@ async fn of_many_queues_twenty_are_read() {
     let last = found.last().unwrap();
     assert_eq!(
         last.refused.as_deref(),
-        Some("it is one of 22 queues that are not read: 20 of a schema are, by name")
+        Some("it is one of 22 queues that are not read: only the first 20 of a schema are, by name")
     );
     let mut oids: Vec<u32> = found.iter().map(|one| one.oid).collect();
     oids.sort_unstable();

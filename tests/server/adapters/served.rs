@@ -91,5 +91,8 @@ async fn a_queue_whose_workers_are_all_gone_is_a_finding() {
     );
     let above = stage.view().findings.iter().take_while(|finding| finding.check != "adapter_queue").count();
     let screen = stage.screen_after(&format!("!{}<enter>", "j".repeat(above)), 120, 35);
-    assert!(screen.contains("> unserved"), "a finding leads to its queue: {screen}");
+    assert!(
+        screen.contains("Queue of Solid Queue") && screen.contains("unserved: "),
+        "a finding leads to its queue: {screen}"
+    );
 }

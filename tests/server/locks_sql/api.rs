@@ -80,7 +80,7 @@ async fn the_work_queue() {
         assert!(
             error
                 .to_string()
-                .starts_with("the schema \"elsewhere\" has no queue_depth: \"locktop schema install\""),
+                .starts_with("the schema \"elsewhere\" has no queue_depth: run \"locktop schema install\""),
             "{error}"
         );
     }

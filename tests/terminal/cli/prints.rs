@@ -97,8 +97,7 @@ fn what_needs_no_server_is_printed_whole() {
         (&["--help"], vec!["Usage:", "snapshot", "demo", "-h, --host"]),
         (&["-?"], vec!["Usage:"]),
         (&["snapshot", "--help"], vec!["--format"]),
-        // Since the last sign of life, whenever it was that the key became free.
-        (&["recover", "--help"], vec!["last heartbeat", "locktop.orphan_grace"]),
+        (&["recover", "--help"], vec!["Tasks whose session has ended", "--terminate"]),
         (&["demo", "--help"], vec!["--headless", "--until", "--time-scale", "[default: 60]", "crash"]),
     ] {
         let left = run(locktop(arguments));

@@ -101,7 +101,7 @@ async fn a_flight_recorder_waits_for_trouble() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let left = finish(child, "the recorder");
     assert_eq!(left.status, Some(0), "{left:?}");
-    assert!(left.err.contains(": recording to ") && left.err.contains("it is over"), "{left:?}");
+    assert!(left.err.contains(": recording to ") && left.err.contains("the incident is over"), "{left:?}");
     let all = exported(path.to_str().unwrap());
     let critical =
         |one: &Value| one["findings"].as_array().unwrap().iter().any(|found| found["severity"] == "critical");
@@ -158,7 +158,7 @@ async fn a_recording_without_names_has_none() {
             "{report}"
         );
         assert!(
-            report.contains("## Who made others wait") && report.starts_with("# names-left-out from "),
+            report.contains("## Root blockers") && report.starts_with("# names-left-out from "),
             "{report}"
         );
     }
@@ -207,9 +207,9 @@ async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
     std::fs::write(&other, "no recording").unwrap();
     std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let left = run(locktop(&["replay", &other, "--export", "jsonl"]));
-    assert!(left.status == Some(1) && left.err.contains("there is no recording"), "{left:?}");
+    assert!(left.status == Some(1) && left.err.contains("not a recording of locktop"), "{left:?}");
     let left = run(locktop(&["-w", "record", &other, &target]));
-    assert!(left.status == Some(1) && left.err.contains("is not a recording"), "{left:?}");
+    assert!(left.status == Some(1) && left.err.contains("not a recording"), "{left:?}");
 }
 
 /// What happened, on standard output and in files that nobody else reads.
@@ -220,7 +220,7 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/format-1.ltr");
     let left = run(locktop(&["report", recording]));
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
-    assert!(left.out.starts_with("# ") && left.out.contains("## Who made others wait"), "{}", left.out);
+    assert!(left.out.starts_with("# ") && left.out.contains("## Root blockers"), "{}", left.out);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("incident.html");
     let place = path.to_str().unwrap();
@@ -258,7 +258,7 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
     let bytes = std::fs::read(recording).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() * 2 / 3]).unwrap();
     let left = run(locktop(&["report", cut.to_str().unwrap()]));
-    assert!(left.status == Some(0) && left.out.contains("## Who made others wait"), "{left:?}");
+    assert!(left.status == Some(0) && left.out.contains("## Root blockers"), "{left:?}");
 }
 
 /// Who could not connect has recorded nothing, and leaves a recording that is there as it was.

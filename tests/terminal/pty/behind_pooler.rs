@@ -212,7 +212,7 @@ async fn in_transaction_mode_what_takes_a_session_is_refused() {
     for words in [["schema", "status"], ["schema", "install"]] {
         let left = binary::run(binary::locktop(&[&["-w"], &words[..], &[&target]].concat()));
         assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
-        let said = "a pooler in transaction mode is between locktop and the server, and this needs a session of its own: connect past it, to the host and port";
+        let said = "a pooler in transaction mode is between locktop and the server, and this needs a session of its own: connect directly to the host and port";
         assert!(left.err.contains(said), "{left:?}");
     }
     assert_same(&found(&pool).await, &before);
@@ -232,7 +232,7 @@ async fn a_pool_of_one_session_is_read_and_one_in_statement_mode_is_refused() {
     let left = binary::run(binary::locktop(&["-w", "snapshot", &pooler.target(&incident.info())]));
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
     assert!(
-        left.err.contains("a pooler in statement mode is in between")
+        left.err.contains("a pooler in statement mode is between locktop and the server")
             && left.err.contains("connect directly to the host and port"),
         "{left:?}"
     );

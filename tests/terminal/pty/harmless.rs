@@ -56,7 +56,7 @@ impl Scene {
     }
 
     fn select(&self, dashboard: &mut Dashboard) {
-        dashboard.screen.shows("blocks 2: ");
+        dashboard.screen.shows(&self.pid.to_string());
         dashboard.select_first(&self.pid.to_string());
     }
 
@@ -79,7 +79,7 @@ fn close(dashboard: &mut Dashboard) {
 async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     let incident = Incident::none().await;
     let mut scene = Scene::new(incident.info()).await;
-    let mut dashboard = Dashboard::at(SIZE, &incident.server.conninfo(), &[]);
+    let mut dashboard = Dashboard::at(SIZE, &incident.server.conninfo(), &["--screen", "chains"]);
 
     // Typed ahead: whoever types on had not seen the question.
     for typed in ["Ky", "Kyyyy", "KY", "K\ty"] {
@@ -153,7 +153,7 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
 async fn a_key_from_before_a_change_of_size_is_no_answer() {
     let incident = Incident::none().await;
     let scene = Scene::new(incident.info()).await;
-    let mut dashboard = Dashboard::at(SIZE, &incident.server.conninfo(), &[]);
+    let mut dashboard = Dashboard::at(SIZE, &incident.server.conninfo(), &["--screen", "chains"]);
     for _ in 0..if support::is_long() { 200 } else { 5 } {
         resized(&scene, &mut dashboard).await;
     }

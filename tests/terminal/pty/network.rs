@@ -164,7 +164,7 @@ async fn nothing_is_sent_into_silence() {
     dashboard.question("K", "y terminate");
     network.fall_silent();
     dashboard.screen.keys("y");
-    dashboard.screen.shows("not tried: there is no connection");
+    dashboard.screen.shows("not tried: no connection");
     network.go_on();
     // All that was held up has arrived by then.
     is_live(&dashboard.screen, &root.to_string());

@@ -112,13 +112,14 @@ fn on_the_screen(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
     }
     match role.lacks {
         None => {
-            dashboard.screen.hides("K not permitted");
+            dashboard.screen.hides("not permitted");
             dashboard.question("K", "y terminate");
             dashboard.screen.keys("<esc>");
             dashboard.screen.hides("y terminate");
         }
         Some(grant) => {
-            dashboard.screen.shows("K not permitted");
+            dashboard.screen.keys("1");
+            dashboard.screen.shows("this role is not permitted to terminate");
             dashboard.screen.keys("K");
             let words = format!(
                 "is not permitted to terminate sessions of \"app\": GRANT {grant} TO \"{}\"",

@@ -50,9 +50,11 @@ async fn what_a_role_may_not_do_is_named_with_its_grant_and_the_rest_is_done() {
     dashboard.screen.keys("*");
     dashboard.screen.shows("2 marked");
     dashboard.question("K", "y terminate");
-    for words in
-        [format!("Terminate {own} ops@ours"), format!("{foreign} app@theirs: role \"ops\""), GRANT.to_owned()]
-    {
+    for words in [
+        format!("Terminate {own} ops@ours"),
+        format!("{foreign} app@theirs: role \"ops\""),
+        "GRANT pg_signal_backend TO".to_owned(),
+    ] {
         dashboard.screen.shows(&words);
     }
     dashboard.screen.keys("y");

@@ -75,10 +75,10 @@ async fn every_verb_does_by_its_key_what_its_question_said() {
         ("disable", "disabled", "report"),
         ("enable", "enabled", "report"),
         ("make due", "made due", "report"),
-        ("put off", "put off", "report"),
+        ("put off", "postponed", "report"),
         ("unlock", "unlocked", "lease 7"),
         ("set aside", "set aside", "item 1"),
-        ("put off", "put off", "item 1"),
+        ("put off", "postponed", "item 1"),
     ] {
         for told in [format!("{asked} {row}"), format!("{done} {row}")] {
             dashboard.screen.keys(&format!("/\"{told}\"<enter>"));
@@ -125,7 +125,7 @@ async fn tasks(dashboard: &mut Dashboard, db: &Client) {
         .screen
         .wait_for("its new date", |screen| !day.iter().any(|text| screen.contents().contains(text)));
     let sql = "SET next_run_at = greatest(next_run_at, now) + 1 hour WHERE id = 1";
-    ask(dashboard, "4", "report", "D", &[sql, "y put off"]);
+    ask(dashboard, "4", "report", "D", &[sql, "y postpone 1h"]);
     dashboard.screen.keys("y");
     becomes(db, "SELECT next_run_at > now() + interval '59 min' FROM scheduled_tasks", "true").await;
 }
@@ -150,7 +150,13 @@ async fn items(dashboard: &mut Dashboard, db: &Client) {
     dashboard.screen.keys("y");
     becomes(db, "SELECT status FROM task_queue", "pending").await;
     dashboard.screen.shows("1 pending");
-    ask(dashboard, "6", "mail", "D", &["SET not_before = greatest(not_before, now) + 1 hour", "y put off"]);
+    ask(
+        dashboard,
+        "6",
+        "mail",
+        "D",
+        &["SET not_before = greatest(not_before, now) + 1 hour", "y postpone 1h"],
+    );
     dashboard.screen.keys("y");
     becomes(db, "SELECT not_before > now() + interval '59 min' FROM task_queue", "true").await;
 }

@@ -66,7 +66,7 @@ impl Verifier {
             return Err(refused);
         }
         if !kind::may_serve(&parsed) {
-            let reason = "its key was made for another purpose than servers (key usage)".to_owned();
+            let reason = "its key was issued for a purpose other than servers (key usage)".to_owned();
             return Err(TlsError::Certificate { reason });
         }
         dates(&parsed, now)

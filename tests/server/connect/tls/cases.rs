@@ -158,7 +158,7 @@ impl Maker<'_> {
             self.case(
                 "for clients",
                 self.issue("clients", "/CN=x", &clients),
-                always("made for another purpose"),
+                always("issued for a purpose other than servers"),
             ),
             with(
                 old_root,
@@ -216,7 +216,7 @@ impl Maker<'_> {
             let extensions = format!("{}keyUsage=critical,{words}\n", self.good);
             self.case(name, self.issue(name, "/CN=x", &extensions), errors)
         };
-        let purpose = always("made for another purpose than servers (key usage)");
+        let purpose = always("issued for a purpose other than servers (key usage)");
         vec![
             self.case(
                 "constrained, by alternative name",
