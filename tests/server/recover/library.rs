@@ -20,7 +20,10 @@ async fn orphans_are_recovered_and_the_living_are_not() {
         assert_eq!(plan.others, Others { slow: 1, ..Others::default() });
         assert!(plan.rows.iter().all(|row| row.step == Step::Recover), "{plan:?}");
         assert_eq!(plan.rows[0].effect(plan.grace), "due again in 10s; attempt 1 of 3 failed");
-        assert_eq!(plan.rows[1].effect(plan.grace), "failed for good after attempt 1 of 1; not run again");
+        assert_eq!(
+            plan.rows[1].effect(plan.grace),
+            "failed for good after attempt 1 of 1; it is not run again"
+        );
         assert_eq!(stage.audit().await, "", "a plan changes nothing");
         let results = stage.execute(&plan).await;
         assert_eq!(outcomes(&plan, &results), ["gone recovered", "last gave_up"], "{version} {results:?}");

@@ -110,7 +110,7 @@ async fn after_a_promotion_the_grace_is_counted_anew() {
         assert_eq!(standby.ask(since).await, "t", "{version}: since the promotion");
         let (status, out, _) = recover(&pair.standby, &[]).await;
         assert!(
-            status == Some(0) && out.starts_with("Nothing to recover. Beside: 1 whose key is free"),
+            status == Some(0) && out.starts_with("Nothing to recover. Not included: 1 with a free key"),
             "{out}"
         );
         super::restart::orphan_exactly_after_the_grace(&standby).await;

@@ -335,7 +335,7 @@ async fn the_command_says_what_it_takes_and_a_look_shows_it() {
          The tables of \"public\" are unchanged: stop their workers, then drop them.\n";
     assert_eq!((status, out.as_str()), (0, rest));
     let (status, _, error) = run(&["schema", "adopt", "absent", "--yes"]);
-    assert!(status == 1 && error.contains("there is no such schema"), "{error}");
+    assert!(status == 1 && error.contains("no such schema"), "{error}");
 
     session.run("DROP TABLE public.task_execution_log, public.scheduled_tasks, public.task_queue").await;
     let (_, out, _) = run(&["snapshot", "--format", "json"]);

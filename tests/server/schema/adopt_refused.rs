@@ -28,7 +28,7 @@ async fn what_somebody_works_on_is_named() {
         assert_eq!(
             error,
             format!(
-                "the tables of the schema are in use: \"public\": task 1 runs: {pid} holds key 1; task 3 runs: {pid} holds key 3; \
+                "the tables of the schema \"public\" are in use: task 1 runs: {pid} holds key 1; task 3 runs: {pid} holds key 3; \
                  item 3 runs: {pid} holds key 3. \
                  Wait until that ends, or stop the workers; then run this again"
             ),
@@ -75,7 +75,7 @@ async fn what_is_not_as_published_is_said() {
         let session = Session::open_plain(&installed(version).await).await;
         let of = |error: String| error.replace("the tables of the schema ", "");
         for (source, sql, expected) in [
-            ("absent", "", "there is no such schema"),
+            ("absent", "", "no such schema"),
             ("locktop", "", "it is locktop's own"),
             ("public", "", "neither scheduled_tasks nor task_queue"),
             ("public", "CREATE VIEW scheduled_tasks AS SELECT 1 AS id", "scheduled_tasks is not a table"),

@@ -60,8 +60,9 @@ async fn the_commands_say_what_they_did() {
     let (status, _, error) = run(&["drop", "--yes"]);
     assert!(
         status == 1
-            && error
-                .starts_with("locktop: in the schema \"locktop\" there is not created by locktop: view e"),
+            && error.starts_with(
+                "locktop: the schema \"locktop\" has objects that were not created by locktop: view e"
+            ),
         "{error}"
     );
     session.run("DROP VIEW \"e\u{1b}[2J\"").await;
@@ -73,7 +74,10 @@ async fn the_commands_say_what_they_did() {
     let (status, _, error) = run(&["install", "--schema", "public"]);
     assert_eq!(
         (status, error.as_str()),
-        (1, "locktop: the schema \"public\" was not created by locktop: name another with --schema")
+        (
+            1,
+            "locktop: the schema \"public\" was not created by locktop and is skipped: name another with --schema"
+        )
     );
     assert_eq!(
         run(&["status", "--schema", "public"]),

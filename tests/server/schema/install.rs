@@ -244,7 +244,7 @@ async fn what_it_did_not_make_is_left_alone() {
             let error = schema::remove(client, &schema).await.unwrap_err().to_string();
             assert_eq!(
                 error,
-                format!("in the schema \"locktop\" there is not created by locktop: {named}"),
+                format!("the schema \"locktop\" has objects that were not created by locktop: {named}"),
                 "{version}"
             );
             assert_eq!(schema::install(client, &schema).await.unwrap().odd[0].found, Found::Foreign);
@@ -255,7 +255,10 @@ async fn what_it_did_not_make_is_left_alone() {
         session.run("CREATE OR REPLACE FUNCTION locktop.orphan_grace() RETURNS interval LANGUAGE sql AS 'SELECT interval ''1 day'''").await;
         let client = &mut session.connection.client;
         let error = schema::remove(client, &schema).await.unwrap_err().to_string();
-        assert!(error.ends_with("what changed since the installation: function orphan_grace()"), "{error}");
+        assert!(
+            error.ends_with("that were changed since the installation: function orphan_grace()"),
+            "{error}"
+        );
         session.run("DROP FUNCTION locktop.orphan_grace() CASCADE").await;
         assert!(!schema::state(&mut session.connection.client, &schema).await.unwrap().is_current());
         assert!(
@@ -279,7 +282,7 @@ async fn an_upgrade_stops_at_what_is_in_its_way() {
         session.run("DROP VIEW locktop.running_tasks").await;
         session.run("CREATE OR REPLACE FUNCTION locktop.own_backend_start() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()'").await;
         let error = schema::install(&mut session.connection.client, &schema).await.unwrap_err().to_string();
-        assert!(error.contains("changed since it was installed: function own_backend_start()"), "{error}");
+        assert!(error.contains("changed since the installation: function own_backend_start()"), "{error}");
         session.run("INSERT INTO locktop.locktop_schema (version) VALUES (99)").await;
         let error = schema::install(&mut session.connection.client, &schema).await.unwrap_err();
         assert!(matches!(error, SchemaError::Newer { found: 99, .. }), "{error}");

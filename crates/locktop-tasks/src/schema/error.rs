@@ -29,11 +29,11 @@ pub enum SchemaError {
         reason: String,
     },
     /// There is something in it that locktop did not make, or not as it is.
-    #[error("in the schema {} there is {what}: {}", .schema.quoted(), .objects.join(", "))]
+    #[error("the schema {} has objects that were {what}: {}", .schema.quoted(), .objects.join(", "))]
     NotOurs {
         /// The schema that was to be changed.
         schema: SchemaName,
-        /// What is wrong with all of them, in words that fit "in the schema … there is".
+        /// What is wrong with all of them, in words that fit "objects that were …".
         what: &'static str,
         /// The kind and the name of each, such as `table jobs`.
         objects: Vec<String>,
