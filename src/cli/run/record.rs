@@ -85,18 +85,18 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     learning.abort();
     let _ = learning.await;
     let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
+    let is_empty = last.snapshot.is_none() && matches!(ended, Ok(0));
     leave(&last, poll, None).await;
     feed.abort();
     let _ = feed.await;
     let end = tokio::task::spawn_blocking(move || writing.join()).await;
     match end {
+        Ok(Ok(Ok(()))) if is_empty => {
+            Err(Failure::Other("no snapshot was taken: nothing was recorded".to_owned()))
+        }
         Ok(Ok(Ok(()))) => {
-            if let Some(file) = file {
-                if file.exists() {
-                    say(&format!("recorded; locktop replay {} shows it", file.display()));
-                } else {
-                    say("no snapshot was taken: nothing was recorded");
-                }
+            if let Some(file) = file.filter(|file| file.exists()) {
+                say(&format!("recorded; locktop replay {} shows it", file.display()));
             }
             ended
         }

@@ -89,8 +89,12 @@ fn findings(view: &View) -> Vec<String> {
         Severity::Warning => "WARN",
         Severity::Info => "INFO",
     };
-    // That a table could not be read is said in its place.
-    let findings: Vec<_> = view.findings.iter().filter(|finding| finding.check != "stale_section").collect();
+    // What could not be read has its line above or in its place; a search that failed has none.
+    let has_place = |finding: &&Finding| {
+        finding.check == "stale_section"
+            && !matches!(finding.subject, Subject::Section("tables" | "adapters"))
+    };
+    let findings: Vec<_> = view.findings.iter().filter(|finding| !has_place(finding)).collect();
     let line = |finding: &&Finding| {
         let about = finding.about_in(Channel::Snapshot);
         let is_said = about.is_empty() || is_statement(finding);

@@ -157,7 +157,7 @@ async fn a_finish_that_does_not_count_is_said() {
         work.began(1).await;
         session.run("UPDATE task_execution_log SET status = 'failed', error_message = 'by hand'").await;
         work.end(Ok(()));
-        worker.events.wait_for("the end of \"t\" (execution 1) did not count").await;
+        worker.events.wait_for("the end of \"t\" (execution 1) was not accepted").await;
         assert_eq!(worker.quit().await.not_counted, 1, "{version}");
         assert!(log(&session).await.starts_with("w|failed|by hand"), "it stays as it was");
     }

@@ -83,7 +83,11 @@ async fn a_pool_in_statement_mode_is_refused_in_its_own_words() {
     let pooler = Pooler::start(server_of(version).await, "statement");
     let left = run_beside(locktop(&["-w", "worker", "--id", "w", &pooler.target(&info)])).await;
     assert_eq!(left.status, Some(1), "{}", left.err);
-    assert!(left.err.contains("cannot be told") && left.err.contains("statement pool"), "{}", left.err);
+    assert!(
+        left.err.contains("not known whether a pooler") && left.err.contains("statement pool"),
+        "{}",
+        left.err
+    );
 }
 
 #[tokio::test]

@@ -269,7 +269,7 @@ async fn the_end_of_an_item_that_does_not_count_is_said() {
         // It was taken from it, and is in another attempt by now.
         session.run("UPDATE task_queue SET attempt = 2").await;
         work.end(Ok(()));
-        worker.events.wait_for("the end of \"x\" (item 1) did not count").await;
+        worker.events.wait_for("the end of \"x\" (item 1) was not accepted").await;
         assert_eq!(worker.quit().await.not_counted, 1, "{version}");
         assert_eq!(session.ask(STATES).await, "processing|2|3|-", "it stays as it was");
     }

@@ -112,7 +112,7 @@ async fn a_worker_that_is_to_observes_the_locks_and_another_sends_nothing() {
         assert_eq!(session.ask(counted).await, "1|ExclusiveLock", "{version}: once");
         // What the server refuses is said, once, and the work goes on.
         session.run("DROP FUNCTION observe_lock_waits(integer)").await;
-        worker.events.wait_for("connection lost: the schema is not what it was").await;
+        worker.events.wait_for("connection lost: the schema has changed").await;
         worker.quit().await;
         assert_eq!(Worker::options(&info, "w").observe_locks, None);
     }

@@ -147,7 +147,7 @@ async fn what_cannot_work_is_said_in_one_line() {
     session.run("CREATE ROLE stranger LOGIN").await;
     let stranger = place.replace("user=postgres", "user=stranger");
     for (arguments, target, status, said) in [
-        (&["--schema", "jobs"][..], &place, 1, "there is no schema \"jobs\" in the database"),
+        (&["--schema", "jobs"][..], &place, 1, "no schema \"jobs\" in the database"),
         (&["--schema", "other"], &place, 1, "was not created by locktop"),
         (&[], &stranger, 1, "permission denied"),
         (&[], &place.replace("dbname=", "dbname=x"), 1, "does not exist"),

@@ -144,7 +144,7 @@ async fn a_role_that_may_not_delete_says_so_and_works_on() {
     session.run(&format!("GRANT DELETE ON task_execution_log TO {role}")).await;
     worker.events.wait_for("removed 2490 rows").await;
     let said = worker.events.lines();
-    assert_eq!(said.iter().filter(|line| line.contains("stay")).count(), 1, "once: {said:?}");
+    assert_eq!(said.iter().filter(|line| line.contains("are kept")).count(), 1, "once: {said:?}");
     worker.quit().await;
     session.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
 }
