@@ -123,7 +123,7 @@ async fn good_job() {
         assert!(detail.contains(words), "{words} in {detail}");
     }
     let finding = view.findings.iter().find(|finding| finding.check == "adapter_job").unwrap();
-    assert_eq!(&*finding.summary, "GoodJob: 3 jobs are lost, Free among them (orphan by lock)");
+    assert_eq!(&*finding.summary, "GoodJob: 3 jobs are lost, including Free (orphan by lock)");
     let json = stage.json();
     let one = &json["adapters"][0];
     assert_eq!((&one["title"], &one["version"]), (&"GoodJob".into(), &"4.15 or later".into()));

@@ -99,7 +99,7 @@ async fn a_schema_that_goes_away_and_comes_back_is_met_with_patience() {
     session.run("DROP SCHEMA locktop CASCADE").await;
     session.run("NOTIFY locktop_tasks, 'locktop'").await;
     process.says("connection lost: the schema has changed").await;
-    process.says("there is no schema \"locktop\"").await;
+    process.says("no schema \"locktop\"").await;
     let mut connection = open(&info).await;
     locktop::schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
     let session = Session::open(&info).await;
