@@ -128,6 +128,7 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     dashboard.screen.keys("y");
     dashboard.screen.hides(ARMED);
     scene.is_unharmed(&dashboard, "its transaction ended").await;
+    dashboard.take_away(NOTHING);
 
     // The same, and the key comes before the program has heard of it.
     becomes(&scene.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", "0").await;
