@@ -214,7 +214,10 @@ async fn a_port_of_the_other_kind_is_told_as_that() {
     // Redis takes the beginning of TLS for half a command.
     let wrong = RedisUrl::parse(&format!("rediss://127.0.0.1:{plain}#insecure")).unwrap();
     let silent = Connection::open(&wrong, Duration::from_millis(500)).await.unwrap_err().to_string();
-    assert!(silent.contains("no answer within 500 ms; a port without TLS does not answer either"), "{silent}");
+    assert!(
+        silent.contains("no answer within 500 ms; a port without TLS does not answer either"),
+        "{silent}"
+    );
     let error = open(&format!("redis://127.0.0.1:{tls}")).await.unwrap_err().to_string();
     assert!(error.contains("rediss://"), "{error}");
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
