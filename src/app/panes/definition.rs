@@ -42,7 +42,7 @@ pub struct Definition {
     pub read: for<'a> fn(&Context<'a>) -> Read<'a>,
     /// A line above the headings; none where it needs no more than its title.
     pub above: Option<fn(&Context<'_>) -> Line>,
-    /// The widths of its columns by the width of the pane, [`STEPS`](super::fit::STEPS); empty if they follow from the columns.
+    /// The widths of its columns by the width of the pane, in the steps of `fit`; empty if they follow from the columns.
     pub widths: Widths,
     /// It has no headings above its rows.
     pub is_headless: bool,
