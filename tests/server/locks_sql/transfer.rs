@@ -93,7 +93,7 @@ async fn it_tries_again_when_another_was_quicker_and_gives_up_in_the_end() {
         let error = session.refused("SELECT transfer_optimistic(1, 2, 1)").await;
         assert_eq!(
             error,
-            "40001 abandoned the transfer from account 1 to 2 after 3 attempts: other sessions changed them each time",
+            "40001 gave up the transfer from account 1 to 2 after 3 attempts: others changed them each time",
             "{version}"
         );
         assert_eq!(session.ask("SELECT sum(balance) FROM accounts").await, "200.00");

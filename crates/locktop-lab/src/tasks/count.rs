@@ -130,7 +130,7 @@ pub(super) mod tests {
         let pairs = "2 pairs of simultaneous runs of one task: task 7";
         assert_eq!(told, [pairs, "1 execution recovered more than once"]);
         let late = tally(&[("executions", 9), ("finishes_accepted", 2)]);
-        assert_eq!(violations(&late, None, None), ["2 results accepted after the task was lost"]);
+        assert_eq!(violations(&late, None, None), ["2 finishes accepted after the task was lost"]);
         assert_eq!(violations(&tally(&[]), None, Some("no server")), ["no task was run: no server"]);
         assert_eq!(violations(&tally(&fine), None, Some("a worker ended")), ["a worker ended"]);
     }

@@ -101,9 +101,12 @@ fn the_words_say_what_will_happen() {
     let at_once = Running { retry_seconds: Some(0.0), is_enabled: false, ..orphan() };
     assert_eq!(says(at_once, false), "due again at once; attempt 2 of 3 failed; the task is disabled");
     let last = Running { attempt: 3, ..orphan() };
-    assert_eq!(says(last.clone(), false), "failed for good after attempt 3 of 3; runs next by its schedule");
+    assert_eq!(
+        says(last.clone(), false),
+        "failed for good after attempt 3 of 3; it runs next by its schedule"
+    );
     let once = Running { is_scheduled: false, ..last };
-    assert_eq!(says(once, false), "failed for good after attempt 3 of 3; not run again");
+    assert_eq!(says(once, false), "failed for good after attempt 3 of 3; it is not run again");
     assert_eq!(says(slow(), false), "skipped: pid 4312 holds its key (--terminate terminates that session)");
     let settling = Running { state: RunState::Settling, ..orphan() };
     assert_eq!(

@@ -128,7 +128,7 @@ DECLARE
     v_next timestamptz;
 BEGIN
     IF NOT isfinite(p_after) THEN
-        RAISE EXCEPTION 'it lacks time after %', p_after USING ERRCODE = 'datetime_field_overflow';
+        RAISE EXCEPTION 'there is no time after %', p_after USING ERRCODE = 'datetime_field_overflow';
     END IF;
     IF 7 = ANY (v_weekdays) THEN
         v_weekdays := v_weekdays || 0;

@@ -93,7 +93,7 @@ BEGIN
         detail := format('it showed a sign of life at %s', v_row.heartbeat_at);
     ELSIF v_row.lock_id IS DISTINCT FROM task_lock_key(v_row.task_id) THEN
         outcome := 'unknown';
-        detail := format('its lock_id is %s and the key of the task is %s: not known whether it is running',
+        detail := format('its lock_id is %s and the key of the task is %s: whether it runs cannot be told',
                          coalesce(v_row.lock_id::text, 'null'), task_lock_key(v_row.task_id));
     END IF;
     IF outcome IS NOT NULL THEN

@@ -47,7 +47,7 @@ BEGIN
         WHEN 'not_running' THEN format('it is %s', v_row.status)
         WHEN 'unknown' THEN 'its key is not that of the task, or this is a standby'
         WHEN 'not_slow' THEN format('it began at %s and may take %s', v_row.started_at, v_row.timeout)
-        WHEN 'free' THEN 'no session holds its key'
+        WHEN 'free' THEN 'nobody holds its key'
         WHEN 'held_by_us' THEN 'this very session holds its key'
         WHEN 'prepared' THEN format('the prepared transaction %L holds its key', v_holder.prepared_gid)
         WHEN 'shared' THEN 'its key is held in shared mode'

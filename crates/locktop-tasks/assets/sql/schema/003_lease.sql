@@ -186,7 +186,7 @@ COMMENT ON FUNCTION @schema@.assert_lease(int, bigint) IS
     'Fails (LT001) unless it is the token of a lease that lives; nobody else gets the lease before the transaction ends';
 
 -- Ends the lease that somebody was shown, and no other one: false when anything in the row is not as it was shown, a renewal
--- included, and when it has already ended.
+-- included, and when it has ended by itself.
 CREATE FUNCTION @schema@.lease_force_release(p_id int, p_owner text, p_ts timestamptz, p_expired_time interval, p_token bigint)
 RETURNS boolean
 LANGUAGE plpgsql

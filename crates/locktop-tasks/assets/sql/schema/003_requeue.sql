@@ -5,7 +5,7 @@
 -- ALL) and work on. Who looks must look after the row was read, and not at what the transaction saw of pg_stat_activity before:
 -- a session that began since would seem to be gone.
 
--- Items that are in progress, and whether the session is there.
+-- Items that are being worked on, and whether the session is there.
 --
 -- state: running; slow, past its timeout and its session there; lost, the session is gone, and the last sign of life and up_since() are
 -- both longer ago than orphan_grace(); settling, gone for less than that: its worker may not know it yet, and still be at it;
@@ -38,7 +38,7 @@ SELECT q.id AS task_id,
  CROSS JOIN up u
  WHERE q.status = 'processing';
 COMMENT ON VIEW @schema@.running_queue_items IS
-    'Items of the work queue that are in progress: running, slow, settling, lost with their session, or unknown';
+    'Items of the work queue that are being worked on: running, slow, settling, lost with their session, or unknown';
 
 -- Takes an item from a session that is gone, or from nobody. In the caller's transaction, which should commit at once. The outcome is one of
 --   requeued       pending again, and due at once: an attempt that was lost says nothing of the item, and has been waited for
@@ -148,7 +148,7 @@ $body$;
 COMMENT ON FUNCTION @schema@.set_aside_queue_item(bigint, text, text) IS
     'Fails an item that is pending or whose session is gone, so that nobody claims it; says what it did or why not';
 
--- A session that is gone is not a process that no longer exists: its worker needs a while to notice, and to stop. So these are the items that are
+-- A session that is gone is not a process that is gone: its worker needs a while to notice, and to stop. So these are the items that are
 -- lost by running_queue_items, after the grace; requeue_queue_item is for whoever knows that the worker has stopped.
 CREATE FUNCTION @schema@.requeue_lost_items(p_actor text, p_limit integer DEFAULT 100)
 RETURNS TABLE (task_id bigint, worker_id varchar, attempt integer, outcome text, holder_pid integer, detail text)

@@ -98,7 +98,7 @@ SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
 BEGIN
     IF NOT (SELECT t.transferred FROM try_transfer(p_from_id, p_to_id, p_amount, p_max_retries) t) THEN
-        RAISE EXCEPTION 'abandoned the transfer from account % to % after % attempts: other sessions changed them each time',
+        RAISE EXCEPTION 'gave up the transfer from account % to % after % attempts: others changed them each time',
             p_from_id, p_to_id, p_max_retries
             USING ERRCODE = 'serialization_failure';
     END IF;
