@@ -40,6 +40,8 @@ pub enum Message {
     Saved(String),
     /// A frame is on the screen, and whoever sits there had a moment to see it: the revision of the dialog in it.
     Drawn(Option<u64>),
+    /// The row under the cursor has been the same for half a second since the exchange of this number.
+    Settled(u64),
     /// Time went by. The seconds since the last view arrived, by the clock of this machine.
     Tick(f64),
 }

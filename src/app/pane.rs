@@ -54,6 +54,10 @@ pub struct PaneState {
     done: Option<(RowId, u8)>,
     /// How many times a row was selected.
     pub selections: u64,
+    /// How many times the cursor came to another row by itself.
+    exchanges: u64,
+    /// How many of these have been on the screen for long enough.
+    settled: u64,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
@@ -77,6 +81,8 @@ impl PaneState {
             lost: None,
             done: None,
             selections: 0,
+            exchanges: 0,
+            settled: 0,
             basis: None,
         }
     }
@@ -192,8 +198,10 @@ impl PaneState {
         };
         // Until the first movement the cursor is on the worst finding, whichever that is.
         if self.pane == Pane::Findings && !self.chosen && !self.rows.is_empty() {
+            let settled = self.settled;
             self.select(context, self.first_hit(0));
-            self.chosen = false;
+            (self.chosen, self.settled) = (false, settled);
+            self.exchanges += u64::from(self.selected != Some(selected));
             return;
         }
         if self.id_at(context, self.cursor) == Some(selected) {
@@ -261,6 +269,19 @@ impl PaneState {
         self.lost = self.lost.filter(|_| self.selected.is_none());
         self.done = None;
         self.selections += 1;
+        self.settled = self.exchanges;
+    }
+
+    /// The number of the last exchange, if the row under the cursor is too new to act on.
+    pub fn unsettled(&self) -> Option<u64> {
+        (self.settled != self.exchanges).then_some(self.exchanges)
+    }
+
+    /// The row under the cursor has been the same for long enough, unless it was exchanged again.
+    pub fn settle(&mut self, exchange: u64) {
+        if exchange == self.exchanges {
+            self.settled = exchange;
+        }
     }
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.

@@ -202,7 +202,10 @@ impl<'a> Strip<'a> {
     /// `4410 continues now, then 16 behind it`: the numbers, and the session if it is one.
     fn continues(&self, verb: Verb, party: Party) -> String {
         let release = self.view().release(verb, &[party]);
-        let promise = Promise { is_hidden: false, ..self.view().promise_of(verb, &[party]) };
+        let promise = self.view().promise_of(verb, &[party]);
+        if promise.is_hidden && promise.blocked > 0 {
+            return promise.words();
+        }
         let stays = promise.still + promise.unsure > 0;
         match release.now.as_slice() {
             [] if promise.blocked == 0 => "blocks no session".to_owned(),
@@ -239,7 +242,8 @@ impl<'a> Strip<'a> {
         let mut line = Line::new().with("other remedy: ", Tone::Dim).with(key, Tone::Key);
         line.push(format!(" on {} {} ", pid_of(root), self.context.who(backend)), Tone::Plain);
         line.push(format!("({query}{state} {since}): "), Tone::Plain);
-        line.push(self.view().promise_of(verb, &[root]).numbers(true), Tone::Plain);
+        let promise = self.view().promise_of(verb, &[root]);
+        line.push(if promise.is_hidden { promise.words() } else { promise.numbers(true) }, Tone::Plain);
         Some(line)
     }
 
@@ -328,5 +332,40 @@ fn verb_of(help: &str) -> Option<Verb> {
         Action::Command(CommandId::Cancel) => Some(Verb::Cancel),
         Action::Command(CommandId::Terminate) => Some(Verb::Terminate),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::app::message::Message;
+    use crate::app::settings::Settings;
+    use crate::model::view::TargetId;
+    use crate::sample;
+
+    /// Where the role does not see the session, other sessions may wait that it does not see, either.
+    #[test]
+    fn of_a_hidden_session_no_number_is_promised() {
+        for is_hidden in [false, true] {
+            let mut snapshot = sample::incident(0.0).snapshot();
+            if is_hidden {
+                for server in Arc::make_mut(snapshot.server.rows_mut()) {
+                    server.sees_all = false;
+                }
+                for backend in
+                    Arc::make_mut(snapshot.backends.rows_mut()).iter_mut().filter(|row| row.pid == 4312)
+                {
+                    (backend.state, backend.backend_start) = (None, None);
+                }
+            }
+            let mut app = App::new(Settings::default(), 1.0);
+            app.size = (120, 35);
+            app.update(Message::View(TargetId(0), Arc::new(sample::view(snapshot, 1))));
+            let lines = strip(&app).into_iter().map(|line| line.plain()).collect::<Vec<_>>().join("\n");
+            assert_eq!(lines.contains("4410 continues now, then 16 behind it"), !is_hidden, "{lines}");
+            assert_eq!(lines.contains("blocks at least 17; the rest is not shown"), is_hidden, "{lines}");
+        }
     }
 }

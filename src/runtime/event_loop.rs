@@ -27,6 +27,9 @@ use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 use crate::wire::record::container::About;
 
+/// How long a row has to be under the cursor before a shortcut acts on it, unless a key put the cursor there.
+const SETTLES: Duration = Duration::from_millis(500);
+
 /// At most 30 frames a second.
 const FRAME: Duration = Duration::from_millis(33);
 
@@ -181,7 +184,12 @@ impl Loop {
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut frame_due = Instant::from_std(clock::monotonic());
+        let mut settling = (None, frame_due);
         loop {
+            let exchange = self.app.pane(self.app.focus).unsettled();
+            if settling.0 != exchange {
+                settling = (exchange, Instant::from_std(clock::monotonic()) + SETTLES);
+            }
             let Some(events) = &mut self.events else { return Ok(Exit::Quit) };
             // Everything that is there already is taken in before a frame is drawn.
             tokio::select! {
@@ -234,6 +242,9 @@ impl Loop {
                 _ = ticks.tick() => {
                     let silence = (clock::monotonic() - self.heard).as_secs_f64();
                     self.message(Message::Tick(silence))?;
+                }
+                () = tokio::time::sleep_until(settling.1), if exchange.is_some() => {
+                    self.message(Message::Settled(exchange.unwrap_or_default()))?;
                 }
                 () = tokio::time::sleep_until(frame_due), if self.dirty => {
                     self.draw()?;

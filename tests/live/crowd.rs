@@ -44,6 +44,7 @@ async fn two_hundred_behind_one_idle_session() {
         let first = &document.findings[0];
         assert_eq!((first.check.as_str(), first.severity.as_str()), ("root_blocker", "critical"));
         assert!(first.summary.starts_with(&format!("{holder} idle ")), "{first:?}");
+        assert!(first.summary.contains(", holds "), "{first:?}");
         assert!(first.summary.ends_with("blocks 200: 1 continues now, 199 in turn"), "{first:?}");
         assert_eq!(document.backend(holder).application.as_deref(), Some("scheduler-1"));
         assert_eq!((document.edges.len(), document.edges_omitted), (200 + 200 * 199 / 2 + 1, 0));
@@ -61,7 +62,10 @@ fn in_the_table(text: &str, holder: i32) {
     let header = lines.next().unwrap();
     assert!(header.contains(" · 201 waiting · "), "{header}");
     let finding = lines.next().unwrap();
-    assert!(finding.starts_with(&format!("CRIT  {holder} idle ")), "{finding}");
+    assert!(
+        finding.starts_with(&format!("CRIT  {holder} idle ")) && finding.contains(", holds "),
+        "{finding}"
+    );
     let rows: Vec<&str> = lines.skip_while(|line| !line.starts_with("PID")).collect();
     let words: Vec<&str> = rows[1].split_whitespace().take(4).collect();
     assert_eq!(words, [holder.to_string().as_str(), "200", "1", "199"], "{text}");

@@ -106,7 +106,7 @@ impl Audit {
     /// Opens the record in a directory ([`directory`]), which is made where there is none; files come with the first line.
     ///
     /// # Errors
-    /// When the directory cannot be made, is somebody else's, or others can write to it.
+    /// When the directory cannot be made, belongs to another user, or others can write to it.
     pub fn open(directory: &Path, actor: &Actor) -> Result<Self, AuditError> {
         Self::open_with(directory, actor, LIMIT)
     }

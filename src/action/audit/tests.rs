@@ -284,7 +284,7 @@ async fn a_process_that_is_killed_leaves_an_outcome_unknown() {
     assert_eq!((&last["event"], &last["fate"]), (&"result".into(), &"outcome_unknown".into()));
 }
 
-/// What version 0.1.0 left behind: a terminated session, and a question whose process was killed before the result.
+/// A record that version 0.1.0 wrote: a terminated session, and a question whose process was killed before the result.
 #[tokio::test]
 async fn a_record_of_0_1_0_is_continued() {
     let home = tempfile::tempdir().unwrap();

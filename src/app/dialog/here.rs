@@ -20,7 +20,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         Some(_) => None,
         None => app.pane(app.focus).selected.or_else(|| app.pane(app.focus).marks.iter().next().copied()),
     };
-    // Of a finding that no shortcut helps against none is shown.
+    // No shortcut is shown for a finding that none helps with.
     let is_helped = |row: &RowId| {
         findings::finding_of(&context, *row)
             .is_none_or(|finding| finding.help.is_some() || is_blocker(finding))

@@ -62,3 +62,28 @@ fn arrows_start_in_the_first_pane_that_has_rows() {
         assert_eq!((app.focus, app.pane(Pane::Findings).cursor), (Pane::Findings, 1), "{key}");
     }
 }
+
+/// The worst finding is another one now: the shortcut was meant for the one before.
+#[test]
+fn a_row_that_has_just_come_under_the_cursor_is_not_acted_on() {
+    let mut app = begun(sample::incident(0.0));
+    let first = app.pane(Pane::Findings).selected;
+    let mut without = sample::incident(1.0);
+    without.backends.retain(|backend| backend.pid != 4312);
+    without.locks.retain(|lock| lock.pid != Some(4312));
+    arrive(&mut app, without.view());
+    assert_ne!(app.pane(Pane::Findings).selected, first);
+    let exchange = app.pane(Pane::Findings).unsettled().unwrap();
+    assert_eq!(drive(&mut app, "K"), []);
+    assert_eq!(
+        (app.dialog.is_none(), notice(&app)),
+        (true, "the row under the cursor has just changed; press again")
+    );
+    // Not after half a second of the one before, either.
+    app.update(Message::Settled(exchange - 1));
+    drive(&mut app, "K");
+    assert!(app.dialog.is_none());
+    app.update(Message::Settled(exchange));
+    drive(&mut app, "K");
+    assert!(app.dialog.is_some(), "{}", notice(&app));
+}

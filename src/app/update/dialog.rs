@@ -44,6 +44,9 @@ impl App {
     /// A key that acts was pressed on a screen: it is about the marked rows that are shown, else about the selected one.
     pub(super) fn ask_here(&mut self, command: CommandId) -> Update {
         let pane = self.focus;
+        if self.pane(pane).marks.is_empty() && self.pane(pane).unsettled().is_some() {
+            return self.say("the row under the cursor has just changed; press again");
+        }
         let mut rows = self.chosen(pane);
         if let Some(context) = self.context() {
             // Of a finding it is about its subject.

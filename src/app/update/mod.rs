@@ -65,6 +65,10 @@ impl App {
             Message::Past(answer) => self.arrived(answer),
             Message::Saved(said) => self.insist(said),
             Message::Drawn(revision) => self.drawn(revision),
+            Message::Settled(exchange) => {
+                self.pane_mut(self.focus).settle(exchange);
+                Update::none()
+            }
         }
     }
 

@@ -24,14 +24,19 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         .collect();
     long.sort_by_key(|row| (row.xact_start, row.pid));
     let Some(oldest) = long.first() else { return Vec::new() };
-    let more = if long.len() > 1 { format!(", and {} more", long.len() - 1) } else { String::new() };
+    let more = match long.len() - 1 {
+        0 => String::new(),
+        1 => "; 1 other is as long".to_owned(),
+        others => format!("; {others} others are as long"),
+    };
     let age = look.age_text(oldest.xact_start);
     let horizon = if oldest.backend_xmin.is_some() {
-        "; vacuum removes no rows that were deleted since it began"
+        "; vacuum cannot remove rows that were deleted since it began"
     } else {
         ""
     };
-    let summary = format!("{} has a transaction of{age}, blocks no session{horizon}{more}", oldest.pid);
+    let summary =
+        format!("{} active, transaction open for{age}, blocks no session{horizon}{more}", oldest.pid);
     let finding = Finding::new(CHECK, Severity::Info, summary, look.subject(Party::Backend(oldest.pid)));
     let finding = finding.short(format!("{} active{age}, blocks no session{more}", oldest.pid));
     let finding = finding.about(look.about(oldest.pid, None)).running(look.statement(oldest.pid));

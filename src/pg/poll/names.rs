@@ -191,16 +191,20 @@ impl NameCache {
         }
     }
 
-    /// Lets go of the relations that nobody uses any more: temporary tables come and go by the thousand. Databases
-    /// and roles are always read as a whole.
+    /// Drops the names of relations and objects that are no longer in use: temporary tables come and go by the thousand. Databases and
+    /// roles are always read as a whole.
     fn forget(&mut self, used: &Used) {
         let Some(relations) = &used.relations else { return };
         let in_use = |oid: &(u32, u32)| relations.contains(&oid.1);
-        if !self.names.relations.keys().all(in_use) {
+        let is_used = |object: &ObjectId| used.objects.contains(object);
+        let Names { relations: named, databases, objects } = &*self.names;
+        if !named.keys().all(in_use) || !objects.keys().all(is_used) {
             // Not in a copy of all of them: most may be gone.
-            let kept = self.names.relations.iter().filter(|(oid, _)| in_use(oid));
+            let kept = named.iter().filter(|(oid, _)| in_use(oid));
             let relations = kept.map(|(oid, name)| (*oid, name.clone())).collect();
-            self.names = Arc::new(Names { relations, ..(*self.names).clone() });
+            let kept = objects.iter().filter(|(object, _)| is_used(object));
+            let objects = kept.map(|(object, name)| (*object, name.clone())).collect();
+            self.names = Arc::new(Names { relations, databases: databases.clone(), objects });
         }
     }
 
@@ -290,11 +294,12 @@ impl Question {
             self.objects.iter().map(|(_, class, id)| (*class, *id)).unzip();
         let values: [(&(dyn ToSql + Sync), Type); 2] = [(&classes, Type::OID_ARRAY), (&ids, Type::OID_ARRAY)];
         let rows = self.client.query_typed(sql::OBJECTS, &values).await?;
+        let asked: FxHashMap<_, _> =
+            self.objects.iter().map(|object| ((object.1, object.2), *object)).collect();
         let named = rows.iter().filter_map(|row| {
             let (class, id) = (oid(raw(row, 0))?, oid(raw(row, 1))?);
             let (kind, name) = (encoding_text(self.encoding, row, 2)?, encoding_text(self.encoding, row, 3)?);
-            let object = self.objects.iter().find(|(_, of, object)| (*of, *object) == (class, id))?;
-            Some((*object, format!("{kind} {name}").into()))
+            Some((*asked.get(&(class, id))?, format!("{kind} {name}").into()))
         });
         Ok(named.collect())
     }

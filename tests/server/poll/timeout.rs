@@ -56,10 +56,7 @@ impl Observer {
     }
 
     async fn until(&self, what: &str, waiting_for: &str, count: i64) {
-        self.seen(what, async || self.count(waiting_for).await == count).await;
-    }
-
-    async fn seen(&self, what: &str, is_so: impl AsyncFnMut() -> bool) {
+        let is_so = async || self.count(waiting_for).await == count;
         wait_until_seen(what, (&self.client, &self.sessions), is_so).await;
     }
 }
@@ -76,14 +73,17 @@ async fn no_backend_waits_for_long_after_a_poll() {
             let mut session = Session::open(&info(&server), limits).await.unwrap();
             let mut snapshot = session.poll(None).await.unwrap();
             observer.lock(table).await;
-            // Names are asked for when the answers to what was asked before are there.
-            observer
-                .seen("a question about names", async || {
+            // A poll that follows waits behind the question: watched beside the polls, for it is over after a second.
+            let polls = async {
+                loop {
                     snapshot = session.poll(Some(&snapshot)).await.unwrap();
                     assert_fresh(&snapshot);
-                    observer.count("Lock").await == 1
-                })
-                .await;
+                }
+            };
+            tokio::select! {
+                () = polls => {}
+                () = observer.until("a question about names", "Lock", 1) => {}
+            }
             if table == "a" {
                 observer.until("the end of the question", "Lock", 0).await;
                 assert_eq!(observer.count("").await, 1);

@@ -74,6 +74,7 @@ async fn in_session_mode_it_works_and_says_so_and_leaves_nothing_behind() {
     for size in [(80, 24), (120, 35), (200, 60)] {
         let mut dashboard = Dashboard::at(size, &target, &["--screen", "chains"]);
         dashboard.screen.shows(&root.to_string());
+        dashboard.screen.shows(" primary");
         dashboard.screen.shows(" · pooler · ");
         dashboard.quit();
     }
@@ -121,6 +122,7 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         for size in [(80, 24), (120, 35), (200, 60)] {
             let mut dashboard = Dashboard::at(size, &target, &["--screen", "chains"]);
             dashboard.screen.shows(&root.to_string());
+            dashboard.screen.shows(" primary");
             dashboard.screen.shows(" · txn pool · ");
             application.simple_query("SELECT 1").await.unwrap();
             dashboard.quit();
@@ -161,6 +163,7 @@ async fn a_pool_whose_mode_is_changed_is_noticed() {
     let look = support::open(&incident.info()).await.client;
     let mut dashboard = Dashboard::at((200, 60), &target, &["--screen", "chains"]);
     dashboard.screen.shows(&root.to_string());
+    dashboard.screen.shows(" primary");
     dashboard.screen.shows(" · pooler · ");
     pooler.turn("session", "transaction").await;
     let application = support::open(&pool).await.client;

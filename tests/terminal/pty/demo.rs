@@ -73,14 +73,14 @@ fn tasks_and_all_three_lock_scenarios_appear() {
 fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     let mut screen = Screen::spawn((80, 24), &[], &["--refresh", "0.2s", "demo"]);
     screen.shows("psql-anna did not commit: press K, y");
-    // Who has just become a root is left alone for a moment; then the header says what helps.
+    // The strip names the shortcut.
     screen.shows("K terminate");
     screen.keys("K");
     screen.shows("Back");
     screen.shows("y terminate");
     screen.keys("y");
     screen.shows("its session ended");
-    // The other keys of the line: with nothing selected `R` is about the first finding that names it, an orphan.
+    // The other shortcuts of the line: `4`, then `R` on an orphan.
     screen.shows(" orphaned, ");
     screen.keys("4");
     screen.shows("─ Tasks");
@@ -161,7 +161,7 @@ fn a_person_ends_a_live_lease_of_the_demo() {
             .find(|line| line.starts_with('>'))
             .and_then(|line| line.split_whitespace().nth(2).map(str::to_owned));
         screen.keys("U");
-        if !answers(screen, "to confirm", &["has ended", "it is not held", "given back"]) {
+        if !answers(screen, "to confirm", &["has ended", "it is not held", "was released"]) {
             screen.keys("<enter>");
             return false;
         }

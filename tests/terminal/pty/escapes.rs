@@ -2,13 +2,14 @@
 
 use locktop::keys::{Code, Key};
 
-/// What a terminal sends for a key.
+/// What a terminal sends for a key. Escape as terminals with the kitty keyboard protocol send it: what follows the lone byte before
+/// the program has read it would be taken for the same key with Alt.
 pub(crate) fn of(key: Key) -> Vec<u8> {
     let plain: Vec<u8> = match key.code {
         Code::Char(character) if key.ctrl => vec![(character.to_ascii_lowercase() as u8) & 0x1f],
         Code::Char(character) => character.to_string().into_bytes(),
         Code::Enter => b"\r".into(),
-        Code::Esc => b"\x1b".into(),
+        Code::Esc => b"\x1b[27u".into(),
         Code::Backspace => b"\x7f".into(),
         Code::Tab => b"\t".into(),
         Code::BackTab => b"\x1b[Z".into(),

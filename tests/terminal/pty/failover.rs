@@ -40,6 +40,7 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
     let look = client(&standby).await;
     for size in [(80, 24), (120, 35), (200, 60)] {
         let mut dashboard = Dashboard::at(size, &standby.conninfo(), &[]);
+        dashboard.screen.shows(" standby");
         dashboard.screen.shows(" · lag 0s · ");
         dashboard.quit();
     }
@@ -48,6 +49,7 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
     dashboard.screen.shows("E disable");
     dashboard.quit();
     let mut dashboard = Dashboard::at((120, 35), &standby.conninfo(), &["--screen", "tasks"]);
+    dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · lag 0s · ");
     // What writes is not offered, and pressed all the same it says where it can be done.
     dashboard.select_first("report");
@@ -55,7 +57,7 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
     dashboard.screen.keys("E");
     dashboard.screen.shows("this is a standby, which is read-only: do it on the primary");
     assert_eq!(dashboard.asked(), 0);
-    dashboard.take_away("takes no writes");
+    dashboard.take_away("which is read-only");
 
     // It is behind as long as it does not replay what it has.
     look.batch_execute("SELECT pg_wal_replay_pause()").await.unwrap();
@@ -63,13 +65,15 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
     client(&primary).await.batch_execute("CREATE TABLE later ()").await.unwrap();
     dashboard.screen.wait_for("a growing lag", |screen| {
         let text = screen.contents();
-        text.contains(" · lag ") && !text.contains("lag 0s")
+        text.contains(" standby") && text.contains(" · lag ") && !text.contains("lag 0s")
     });
     look.batch_execute("SELECT pg_wal_replay_resume()").await.unwrap();
+    dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · lag 0s · ");
 
     // Without a primary nobody knows how far behind it is.
     primary.kill_hard().await.unwrap();
+    dashboard.screen.shows(" standby");
     dashboard.screen.shows(" · no WAL stream · ");
     dashboard.quit();
     let mut dashboard = Dashboard::at((200, 60), &standby.conninfo(), &[]);

@@ -44,6 +44,10 @@ async fn no_screen_and_no_question_has_the_password_of_others() {
         ("3a", "all types"),
         ("7", "PASSWORD ?"),
         ("/password<enter>", "shows"),
+        ("<esc>", "─ Backends "),
+        ("9", "─ Blame "),
+        ("g<enter>", "PASSWORD ?"),
+        ("<esc>", "─ Blame "),
     ] {
         dashboard.screen.keys(keys);
         dashboard.screen.shows(text);

@@ -48,7 +48,7 @@ async fn the_keys_of_screens_and_pages() {
     screen.shows("Advisory ·");
     screen.keys("<tab><tab>z");
     screen.hides("Chains ·");
-    screen.keys("<esc>");
+    screen.write(b"\x1b");
     screen.shows("Chains ·");
     screen.keys("<shift-tab>");
 
@@ -92,11 +92,11 @@ async fn a_filter_and_an_order_are_set_and_undone() {
     screen.keys("<enter>");
     screen.hides("Enter keep");
     screen.shows(&format!("/pid:{first} shows 1 of"));
-    screen.keys("<esc>");
+    screen.write(b"\x1b");
     screen.hides("shows 1 of");
     screen.keys("/blocks>>");
     screen.shows("is not a number");
-    screen.keys("<esc>");
+    screen.write(b"\x1b");
     screen.hides("/blocks");
 
     screen.keys("7s");
@@ -125,7 +125,7 @@ async fn rows_are_marked_copied_and_followed() {
     });
     screen.keys("*");
     screen.shows("· 13 marked");
-    screen.keys("<esc>");
+    screen.write(b"\x1b");
     screen.hides("marked");
 
     screen.keys("gj");

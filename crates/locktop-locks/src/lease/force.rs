@@ -59,7 +59,7 @@ impl Place {
 }
 
 /// Ends the lease if its row is exactly as it was shown; false when anything about it has changed, a renewal included, or it has
-/// already ended. Nobody is told: its holder finds out when it renews, or when a fenced write is refused.
+/// already ended. Its holder is not notified: it finds out when it renews, or when a fenced write is refused.
 ///
 /// # Errors
 /// When the server refuses or the connection fails.

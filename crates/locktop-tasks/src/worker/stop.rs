@@ -119,7 +119,7 @@ impl Stop {
         let mut told = self.told.clone();
         match told.wait_for(Option::is_some).await.map(|told| told.clone()) {
             Ok(Some(reason)) => reason,
-            // The worker that could tell no longer exists: it ends all its work before that, so this is nobody's work.
+            // The worker no longer exists. It ends all its work before that, so no worker runs this.
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }

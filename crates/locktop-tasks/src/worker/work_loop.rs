@@ -172,7 +172,7 @@ impl<W: Work> Connected<'_, W> {
 
 /// Returns when the worker is to end.
 pub(super) async fn quits(quit: &mut watch::Receiver<bool>) {
-    // Whoever could have told no longer exists: that is an end too.
+    // The sender no longer exists: that is an end too.
     let _ = quit.wait_for(|quit| *quit).await;
 }
 

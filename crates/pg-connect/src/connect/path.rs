@@ -29,7 +29,7 @@ const SETTINGS: [(&str, &str); 15] = [
 
 const PATH: &str = "search_path = pg_catalog, pg_temp;";
 
-/// What terminates a session that waits, where the server has it: `idle_session_timeout` since 14, `transaction_timeout` since 17.
+/// Settings that terminate a session that is idle or slow, if the server has them: `idle_session_timeout` since 14, `transaction_timeout` since 17.
 const ENDS: &str = "SELECT pg_catalog.set_config(name, '0', false) FROM (VALUES ('idle_session_timeout'), ('transaction_timeout')) AS v (name) \
      WHERE pg_catalog.current_setting(name, true) IS NOT NULL";
 

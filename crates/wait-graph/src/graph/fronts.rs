@@ -67,7 +67,7 @@ fn behind(
         let stopped = waiting.filter(|(_, waiter)| waiter.mode.conflicts_with(*modes));
         go(stopped.map(|(group, _)| *group).collect(), *number);
     }
-    // Who stands in a queue with no blocker found is about to be granted the lock.
+    // A waiter without a blocker is about to be granted the lock.
     if let Some((number, _)) = index.waits(root).first() {
         go(net.backward.of(root).to_vec(), *number);
     }

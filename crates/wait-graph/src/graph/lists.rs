@@ -43,10 +43,10 @@ pub(super) struct List {
     pub(super) standby: bool,
 }
 
-/// More that may be waited for are too many to say anything of: a list for each of a thousand waiters would take the square of that.
+/// A longer list of possible blockers is replaced by "not known": a list for each of a thousand waiters would have a million entries.
 const MOST: usize = 64;
 
-/// The entries of all lists together. Those after that are not known.
+/// The most entries of all lists together; the lists after that are not known.
 const ROOM: usize = 500_000;
 
 impl List {
@@ -157,7 +157,7 @@ struct Ground<'a> {
     index: &'a Index,
     backends: FxHashMap<i32, &'a Backend>,
     held: Held,
-    /// Who may be a member of a multixact in a table, by what it holds of the table: the same for all who wait for its rows.
+    /// Parties that may be members of a multixact in a table, by the modes that they hold of the table. The same for all waiters of its rows.
     candidates: RefCell<Candidates>,
 }
 

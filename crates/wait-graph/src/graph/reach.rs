@@ -38,8 +38,8 @@ pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
     roots
 }
 
-/// How many sessions behind roots, and behind members of cycles, are divided into those that continue and those that do not. It is
-/// reached by thousands of sessions that hold and wait for one lock; of the rest it is said that they may stay blocked.
+/// The most sessions behind roots, or behind members of cycles, of which it is worked out whether they continue. Only thousands of
+/// sessions that hold and request the same lock exceed it; the rest are reported as "may stay blocked".
 const ROOM: usize = 300_000;
 
 struct Walk<'a> {
@@ -49,7 +49,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What ending a group comes to.
+    /// The effect of ending a group.
     fn ending(&mut self, group: usize) -> Root {
         let Ground { index, net, .. } = self.ground;
         let found = self.search.from(group, &net.backward, index.len());
@@ -86,7 +86,7 @@ impl Walk<'_> {
 /// Members of a cycle of which it is worked out who follows in turn: that takes a walk over the graph for each.
 const WALKED: usize = 32;
 
-/// Members of a cycle of which it is worked out who continues at once.
+/// In a cycle of more members it is not worked out which sessions continue at once.
 const COUNTED: usize = 1_000;
 
 /// What ending each member of the cycles would come to. All of a cycle have the same behind them.

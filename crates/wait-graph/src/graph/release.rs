@@ -144,7 +144,7 @@ impl Ahead {
 struct Touched {
     /// How many groups that hold the lock keep a request for each mode waiting.
     stopping: PerMode<u32>,
-    /// Before this place nobody waits any more. Without it, a queue whose members are released one by one takes the square of its length.
+    /// No waiter is left before this position. Without it, releasing the waiters one by one takes quadratic time.
     first: usize,
 }
 
@@ -315,7 +315,7 @@ struct Above<'a> {
     ended: &'a [usize],
 }
 
-/// What some wait for.
+/// The blockers above some groups.
 #[derive(Default)]
 struct Awaited {
     /// Those that wait for no other session, sorted.

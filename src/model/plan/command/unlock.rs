@@ -1,6 +1,6 @@
 //! `U`: end a lease of somebody else: a compare-and-set on whose it was when it was seen. Its holder may go on renewing it meanwhile.
 //!
-//! The row stays, with who had it. Nobody is told: its holder finds out when it renews, or when a fenced write is refused.
+//! The row stays, with who had it. Its holder is not notified: it finds out when it renews, or when a fenced write is refused.
 //! In a table without tokens whoever renews by name gets it back.
 
 use super::{Choice, Command, Definition, Verb};

@@ -1,5 +1,5 @@
 -- The items of the queue. One of the same name, time and payload is the same, taken before; of several alike as many as are here. What is
--- pending, or is again because no session holds its key, would be worked on twice: it stays where it is unless nobody works there any more.
+-- pending, or is again because no session holds its key, would be worked on twice: it stays where it is while workers use those tables.
 WITH source AS MATERIALIZED (
 SELECT q.id::pg_catalog.int8 AS id, $task_name AS task_name, $payload AS payload, $status AS was, $worker_id AS worker_id,
        coalesce($created_at, $started_at, pg_catalog.to_timestamp(0)) AS created_at, $started_at AS started_at,

@@ -1,4 +1,4 @@
-//! What parties hold of locks that no session waits for.
+//! Locks that parties hold and no session waits for.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ pub(super) fn relation(tag: &LockTag) -> Relation {
     (tag.database(), tag.relation())
 }
 
-/// What parties hold of locks that no session waits for.
+/// Locks that parties hold and no session waits for.
 #[derive(Default)]
 pub(super) struct Held {
     /// Each party once, ascending.

@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 
-/// What a statement that waits for a list of transactions waits for.
+/// The transactions that such a statement waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Concurrently {
     /// Those that hold any lock of the table, not only such as write.

@@ -1,0 +1,192 @@
+//! The cells of a line of the forest.
+
+use super::{ChainRow, Place};
+use crate::app::context::Context;
+use crate::app::line::Tone;
+use crate::app::panes::backends;
+use crate::app::panes::cell::fit_names;
+use crate::app::panes::forest;
+use crate::app::panes::party::{root_state, state_value};
+use crate::app::panes::{Cell, Value};
+use crate::model::finding::Severity;
+use crate::model::lock::LockType;
+use crate::model::promise::Promise;
+use crate::model::wait_graph::Party;
+
+pub(super) fn pid(place: Place<'_>, room: u16) -> Cell {
+    let label = match place.party {
+        _ if place.is_group() => "queue".to_owned(),
+        Party::Backend(pid) => pid.to_string(),
+        Party::Prepared(_) => "prepared".to_owned(),
+    };
+    let spare = usize::from(room).saturating_sub(label.len());
+    let tone = if place.is_top() { Tone::Title } else { Tone::Plain };
+    Cell::toned(format!("{}{label}", guide(place.row, spare)), tone)
+}
+
+/// What leads to a name from its parent, a column for each level. A chain that is deeper than the column is wide says how deep
+/// instead: the name itself is never cut.
+fn guide(row: ChainRow, room: usize) -> String {
+    let corner = if row.last { "└" } else { "├" };
+    match usize::from(row.depth) {
+        0 => String::new(),
+        depth if depth <= room => {
+            let goes_on =
+                |depth: u16| row.rails.checked_shr(depth.into()).is_some_and(|rails| rails & 1 == 1);
+            let rails = (1..row.depth).map(|depth| if goes_on(depth) { '│' } else { ' ' });
+            rails.chain(corner.chars()).collect()
+        }
+        depth if room >= 3 => format!("·{}{corner}", depth.min(99)),
+        _ => corner.to_owned(),
+    }
+}
+
+pub(super) fn age(seconds: f64) -> Cell {
+    Cell::plain(crate::text::age(seconds))
+}
+
+pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
+    let Some((node, waiter)) = place.node.zip(place.waiter) else {
+        return root_state(context, place.party, usize::from(room));
+    };
+    let tag = place.tag(context);
+    let what = tag.map_or_else(|| "?".to_owned(), |tag| context.wait_label(&tag, waiter.pid));
+    let more = match node.unseen_blockers() {
+        0 => String::new(),
+        more => format!(" +{more}"),
+    };
+    // Waiting for a transaction to end has one mode only.
+    let is_mode_known =
+        tag.is_some_and(|tag| tag.locktype() == LockType::TransactionId) || what.starts_with("row of ");
+    let what = match what.strip_prefix("row of ") {
+        Some(row) if !row.contains("ctid") => row.replacen(" (", " ctid (", 1),
+        Some(row) => row.replacen(", ctid", " ctid", 1),
+        None => what,
+    };
+    let wants = if is_mode_known { what } else { format!("{what} {}", waiter.mode.short()) };
+    let (cycle, tone) = match node.cycle {
+        Some(_) if node.parent.is_none() => ("DEADLOCK ", Tone::Critical),
+        Some(_) => ("", Tone::Critical),
+        None => ("", Tone::Plain),
+    };
+    Cell::toned(fit_names(format!("{cycle}{wants}{more}"), room), tone)
+}
+
+pub(super) fn wait(context: &Context<'_>, place: Place<'_>) -> Option<f64> {
+    context.wait_age(place.waiter?.wait_start)
+}
+
+/// A root is as urgent as the longest wait behind it.
+pub(super) fn urgency(context: &Context<'_>, place: Place<'_>) -> Value<'static> {
+    Value::number(match context.root(place.party) {
+        Some(root) => context.wait_age(root.longest_wait),
+        None => wait(context, place),
+    })
+}
+
+pub(super) fn state_or_wait<'a>(context: &Context<'a>, place: Place<'a>) -> Value<'a> {
+    match place.waiter {
+        None => state_value(context, place.party),
+        Some(_) => state(context, place, u16::MAX).into_value(),
+    }
+}
+
+pub(super) fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
+    if place.is_group() {
+        return Cell::toned(format!("×{}", crate::text::count(place.row.folded.into())), Tone::Dim);
+    }
+    let is_critical = || {
+        let mut findings = context.view.findings.iter();
+        findings.any(|finding| finding.severity == Severity::Critical && finding.is_about(place.party))
+    };
+    let tone = match place.is_top() {
+        true if is_critical() => Tone::Critical,
+        true => Tone::Warning,
+        false => Tone::Plain,
+    };
+    match context.blocked(place.party) {
+        0 => Cell::default(),
+        blocked => Cell::toned(crate::text::count(blocked.into()), tone),
+    }
+}
+
+/// A number of what is promised: empty where no session waits behind it, `?` where this role cannot know it.
+pub(super) fn number(
+    context: &Context<'_>,
+    place: Place<'_>,
+    of: fn(Promise) -> u32,
+    tone: fn(Promise) -> Tone,
+) -> Cell {
+    match if place.is_group() { None } else { context.promise(place.party) } {
+        None => Cell::default(),
+        Some(promise) if promise.is_hidden => Cell::plain("?"),
+        Some(promise) => Cell::toned(crate::text::count(of(promise).into()), tone(promise)),
+    }
+}
+
+/// All at once is good, none is not.
+pub(super) fn now_tone(promise: Promise) -> Tone {
+    match promise.now {
+        now if now == promise.blocked => Tone::Good,
+        0 => Tone::Warning,
+        _ => Tone::Plain,
+    }
+}
+
+pub(super) fn still_tone(promise: Promise) -> Tone {
+    if promise.still + promise.unsure > 0 { Tone::Warning } else { Tone::Plain }
+}
+
+pub(super) fn sorted(context: &Context<'_>, place: Place<'_>, of: fn(Promise) -> u32) -> Value<'static> {
+    let promise = if place.is_group() { None } else { context.promise_of_all(place.party) };
+    Value::whole(promise.map(|promise| of(promise).into()))
+}
+
+pub(super) fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
+    match place.party {
+        _ if place.is_group() => Cell::plain(whose(context, place, room)),
+        Party::Prepared(xact) => Cell::server(context.prepared(xact).and_then(|row| row.owner.as_deref())),
+        Party::Backend(pid) => {
+            context.backend(pid).map_or_else(Cell::default, |backend| backends::who(context, backend, room))
+        }
+    }
+}
+
+/// Who waits in a group: the one name all share, or how many there are.
+fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
+    let mut names: Vec<String> = Vec::new();
+    // Looking at some is enough to know whether they are alike.
+    let Some(node) = place.node else { return String::new() };
+    for party in forest::members(context, node).take(64) {
+        let name = context.backend(party.pid()).map(|backend| backends::who(context, backend, room).text);
+        if let Some(name) = name
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    match names.as_slice() {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, others @ ..] => format!("{first} +{}", others.len()),
+    }
+}
+
+pub(super) fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'a str> {
+    match place.party {
+        Party::Prepared(xact) => context.prepared(xact)?.database.as_deref(),
+        Party::Backend(pid) => context.backend(pid)?.database.as_deref(),
+    }
+}
+
+/// What it runs or ran last; of a prepared transaction the name it was prepared with.
+pub(super) fn query(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
+    match place.party {
+        Party::Prepared(xact) => context.prepared(xact).map_or_else(Cell::default, |row| {
+            Cell::plain(format!("gid {}", crate::text::one_line(&row.gid)))
+        }),
+        Party::Backend(pid) => {
+            Cell::query(context.backend(pid).and_then(|backend| backend.query.as_ref()), room)
+        }
+    }
+}
