@@ -11,7 +11,7 @@ use crate::model::why::why;
 /// How many of a list are shown before "and 412 more".
 pub(super) const LIST: usize = 200;
 
-/// The lines of the detail view of `subject`; none when it is not there any more.
+/// The lines of the detail view of `subject`; none when it no longer exists.
 pub fn lines(context: &Context<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
     let width = if wrap { width } else { usize::MAX };
     let lines = (subject.home().definition().detail)(context, subject, width)?;

@@ -16,68 +16,65 @@ const LABEL: usize = 16;
 const SIGNS: [(&str, &str); 15] = [
     (">", "the selected row; * a marked one"),
     ("└ ├", "waits for the session above it"),
-    ("·10└", "the same, ten levels down, where the column has no room to indent"),
+    ("·10└", "the same, ten levels deep, if the column is too narrow to indent"),
     ("queue ×16", "16 sessions that wait for one lock in one mode; Enter lists them"),
-    ("+2", "in WAITS FOR: two more block it; in WHO: two other clients among them"),
+    ("+2", "in WAITS FOR: two more sessions block it; in WHO: two other clients"),
     ("name?", "a guess: other software may use that key"),
-    ("≥41s", "held for at least that long: as long as locktop has seen it"),
+    ("≥41s", "held for at least that long: the time that locktop has observed it"),
     ("3m40s w", "a transaction of that age with a transaction ID: it may have written"),
-    ("10,000+", "at least so many: nobody counts a table of millions at every look"),
-    ("…", "cut: more of it is in the detail (Enter)"),
+    ("10,000+", "at least that many: large tables are not counted at every poll"),
+    ("…", "truncated: the detail (Enter) has all of it"),
     ("-", "nothing, or not known"),
-    ("LIVE 1s · 4ms", "a look every second, and what the last one took"),
-    ("waiting ▁▃█ 20", "sessions waiting for locks, over the last looks and now"),
+    ("LIVE 1s · 4ms", "one poll per second; the last one took 4 ms"),
+    ("waiting ▁▃█ 20", "sessions waiting for locks, in the last snapshots and now"),
     ("· 4312", "below the findings: the row of the finding under the cursor"),
-    ("crit", "in small letters: a finding of before the connection was lost"),
+    ("crit", "in small letters: a finding from before the connection was lost"),
 ];
 
 /// Signs of the header while what was is shown.
 const PAST: [(&str, &str); 4] = [
-    ("13:47 ··▂▅! 14:02", "how many waited, from the first look that is kept to the last"),
-    ("▲ 631 of 900", "the look that is shown, and how many there are"),
+    ("13:47 ··▂▅! 14:02", "waiting sessions, from the first snapshot in the history to the last"),
+    ("▲ 631 of 900", "the snapshot that is shown, and the number of snapshots"),
     (
         "!  x  a  ~",
-        "on that line: somebody began to block others, or an orphan; a deadlock or a circle; an action; no answer",
+        "on that line: a session began to block others, or an orphan; a deadlock or a wait cycle; an action; no answer",
     ),
-    ("PAST 4m29s", "the look of so long ago, at the time beside it; Esc is back to now"),
+    ("PAST 4m29s", "a snapshot of that long ago, at the time next to it; Esc returns to now"),
 ];
 
 /// The same in a recording, which has no now.
 const RECORDING: [(&str, &str); 4] = [
-    ("STANDS ×1", "it stands still at the time beside it; p plays it as fast as it was"),
-    ("PLAYS ×4", "it plays four times as fast as it was"),
-    ("AT END ×4", "it has played what there is, and goes on where a recorder adds to it"),
-    ("[replay]", "a recording: no server is asked, and nothing can act"),
+    ("PAUSED ×1", "paused at the time next to it; p plays it at the original speed"),
+    ("PLAYS ×4", "plays at four times the original speed"),
+    ("AT END ×4", "at the end of the recording; continues if a recorder appends to it"),
+    ("[replay]", "a recording: no server is connected, and no shortcut acts"),
 ];
 
 const WORDS: [(&str, &str); 21] = [
-    ("root", "blocks somebody and waits for nobody: what to look at first"),
+    ("root", "blocks others and does not wait itself: check it first"),
     ("blocks 17", "17 sessions wait behind it, directly or through others"),
     ("1 continues now, 16 in turn", "one session continues at once; the others follow one after another"),
-    ("0 now: 3 more must end", "it helps no session unless three others end, too"),
-    ("convoy", "many sessions queue behind a request that waits itself"),
-    ("orphan", "a task that is running by the log, while nobody holds its key: its session is gone"),
-    ("slow", "a task past its timeout whose key is held: its session is there"),
+    ("0 now: 3 more must end", "frees no session unless three others end, too"),
+    ("convoy", "many sessions queue behind a request that is itself waiting"),
+    ("orphan", "a task recorded as running, but no session holds its key: its session has ended"),
+    ("slow", "a task past its timeout whose key is held: its session is connected"),
     ("overdue", "a task that is due, enabled and not started"),
     ("leaked", "a task's key, held by an idle session while the task does not run"),
-    ("failed", "a task that has given up: its last attempts failed, and nothing starts it again"),
-    ("orphan?", "the number that its worker should lock is free; whether it ever locked that is a guess"),
+    ("failed", "a task that failed for good: its last attempts failed, and it will not be started again"),
+    ("orphan?", "the key that its worker should lock is free; that its worker uses this key is a guess"),
     (
         "running?",
-        "somebody holds that number, and nothing ties him to the worker; slow?: and it is past its timeout",
+        "a session holds that key, but nothing links it to the worker; slow?: also past its timeout",
     ),
-    ("leftover", "running by the log, while its key is held for another execution: the row is stale"),
-    ("unknown", "running by the log, and no more can be told"),
-    ("due", "a task that is due since a moment ago; disabled: switched off, nobody takes it"),
-    (
-        "seen 12s",
-        "held for at least so long: locktop has seen it without a gap since then; ≥41s: proved by the server",
-    ),
-    ("expired", "a lease past its end: the next who asks gets it"),
-    ("no end", "a lease without a term: it stays until somebody ends it"),
-    ("lost", "a queue item that is being worked on by the table, while its session is gone"),
+    ("leftover", "recorded as running, but its key is held for another execution: the row is stale"),
+    ("unknown", "recorded as running; not known whether it is"),
+    ("due", "a task that has just become due; disabled: no worker takes it"),
+    ("seen 12s", "held for at least that long, observed without a gap; ≥41s: confirmed by the server"),
+    ("expired", "a lease past its end: the next request gets it"),
+    ("no end", "a lease without a term: it is held until it is released"),
+    ("lost", "a queue item recorded as in progress, but its session has ended"),
     ("pending", "a queue item that waits for a worker; resting: after a failure, until it is due again"),
-    ("settling", "a task or queue item whose session has just gone: orphan, or lost, once the grace is over"),
+    ("settling", "a task or queue item whose session has just ended: orphan, or lost, after the grace time"),
 ];
 
 /// The entries that have a text in them, in small or capital letters, with their headings; all where it is empty. As it is drawn
@@ -110,7 +107,7 @@ fn found(lines: Vec<Line>, search: &str) -> Vec<Line> {
         }
     }
     if found.is_empty() {
-        found.push(Line::new().with("nothing in the help has that in it", Tone::Dim));
+        found.push(Line::new().with("no match in the help", Tone::Dim));
     }
     found
 }
@@ -190,23 +187,25 @@ fn connection(app: &App) -> Vec<Line> {
     let role = if server.in_recovery { "standby" } else { "primary" };
     let tls = match server.tls {
         Tls::VerifyFull => "yes: the certificate's authority and name are verified",
-        Tls::VerifyCa => "yes: the certificate's authority is verified; its name is with sslmode=verify-full",
-        Tls::Require => "yes; sslmode=verify-full also verifies who is at the other end",
-        Tls::None if server.host.starts_with(['/', '@']) => "no: it is a socket of this machine",
-        Tls::None => "no: what is sent can be read on its way; sslmode=verify-full asks for it",
+        Tls::VerifyCa => {
+            "yes: the certificate's authority is verified; sslmode=verify-full also verifies its name"
+        }
+        Tls::Require => "yes; sslmode=verify-full also verifies the server's identity",
+        Tls::None if server.host.starts_with(['/', '@']) => "no: a local socket",
+        Tls::None => "no: the network can read it; use sslmode=verify-full",
     };
     let pooler = match server.pooling {
-        Pooling::None => "none in between",
-        Pooling::Sessions => "in between, in session mode",
+        Pooling::None => "none",
+        Pooling::Sessions => "yes, in session mode",
         Pooling::Transactions => {
-            "in between, in transaction mode: each look is one transaction, which takes all its settings with it"
+            "yes, in transaction mode: each poll is one transaction with all its settings"
         }
     };
     let entry = |word, text: &str| entry(word, text.to_owned(), Tone::Warning);
     if app.replay.is_some() {
         return vec![
             heading("This recording"),
-            entry("server", &format!("{place}, PostgreSQL {version}, {role}, as it was at this look")),
+            entry("server", &format!("{place}, PostgreSQL {version}, {role}, as of this snapshot")),
         ];
     }
     vec![
@@ -224,37 +223,34 @@ fn role(app: &App) -> Vec<Line> {
     else {
         return Vec::new();
     };
-    let sees = if server.sees_all { "all sessions" } else { "its own sessions; pg_read_all_stats shows all" };
+    let sees =
+        if server.sees_all { "all sessions" } else { "only its own sessions; pg_read_all_stats shows all" };
     let user = crate::text::one_line(&server.user).into_owned();
     if app.replay.is_some() {
         let saw = if server.sees_all {
             "all sessions"
         } else {
-            "its own sessions alone: pg_read_all_stats shows all"
+            "only its own sessions; pg_read_all_stats shows all"
         };
         return vec![entry("recorded as", format!("{user}, who saw {saw}"), Tone::Warning)];
     }
     let mut lines = vec![heading("This role")];
     if app.settings.read_only {
         lines.push(entry(&user, format!("sees {sees}"), Tone::Warning));
-        lines.push(entry(
-            "read-only",
-            "ends, cancels and changes nothing, whatever the role may do",
-            Tone::Warning,
-        ));
+        lines.push(entry("read-only", "cannot terminate, cancel or change anything", Tone::Warning));
         return lines;
     }
     if let Some(rights) = context.view.rights.as_deref() {
         lines.extend(rights.words().into_iter().map(|(word, text)| entry(word, text, Tone::Warning)));
         let tables =
-            "to what is in tables: as its grants allow; what is missing is named when the server refuses";
+            "to rows of tables: as its grants permit; a missing one is named when the server refuses";
         lines.push(entry("recovers", tables, Tone::Warning));
         return lines;
     }
     let sees = if server.sees_all {
         "sees the activity of all roles".to_owned()
     } else {
-        format!("does not see other roles' activity: GRANT pg_read_all_stats TO {user};")
+        format!("cannot see the activity of other roles: GRANT pg_read_all_stats TO {user};")
     };
     lines.push(entry(&user, sees, Tone::Warning));
     lines

@@ -66,7 +66,7 @@ impl Layout {
     /// The file that is written, TOML that [`Self::parse`] reads.
     pub fn text(&self) -> String {
         let mut text =
-            "# Written by locktop when it ends; remember = false in its config leaves it alone.\n".to_owned();
+            "# Written by locktop when it exits, unless its config has remember = false.\n".to_owned();
         if let Some(screen) = self.screen {
             let _ = writeln!(text, "screen = \"{}\"", screen.definition().name);
         }
@@ -75,8 +75,7 @@ impl Layout {
         let _ = writeln!(text, "mouse = {}", self.mouse);
         let _ = writeln!(text, "blame_by = \"{}\"", self.blamed.0.as_str());
         let _ = writeln!(text, "blame_span = \"{}\"", self.blamed.1.as_str());
-        let _ =
-            writeln!(text, "\n# By pane: the column, with a minus where the largest comes first.\n[sort]");
+        let _ = writeln!(text, "\n# By pane: the column, with a minus if the largest is first.\n[sort]");
         for (pane, sort) in &self.sorts {
             let minus = if sort.descending { "-" } else { "" };
             let _ = writeln!(text, "\"{}\" = \"{minus}{}\"", pane.title(), sort.column);

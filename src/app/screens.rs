@@ -137,7 +137,7 @@ screens! {
         name: "overview",
         title: "Overview",
         about: "The panes together",
-        help: "Overview: what is wrong now",
+        help: "Overview: the current findings",
         panes: &[
             pane(Pane::Findings, 0),
             pane(Pane::Chains, 0),
@@ -152,8 +152,8 @@ screens! {
         key: "2",
         name: "chains",
         title: "Chains",
-        about: "Who blocks whom",
-        help: "Chains: who blocks whom, ranked",
+        about: "Root blockers and waiters",
+        help: "Chains: root blockers and their waiters, ranked",
         panes: &[pane(Pane::Chains, 1)],
         absent: "",
     },
@@ -175,7 +175,7 @@ screens! {
         about: "Scheduled tasks, and the jobs of other systems",
         help: "Tasks: schedules and what runs; jobs of other systems",
         panes: &[pane(Pane::Tasks, 3), pane(Pane::Jobs, 2), pane(Pane::Schedules, 1)],
-        absent: "there are no task tables here; [tables] in the config names some",
+        absent: "no task tables here; [tables] in the config can name some",
     },
     /// Leases: locks that end by themselves.
     Leases = Definition {
@@ -183,9 +183,9 @@ screens! {
         name: "leases",
         title: "Leases",
         about: "Leases",
-        help: "Leases: who has what and until when (if there are any)",
+        help: "Leases: their owners, and when they expire",
         panes: &[pane(Pane::Leases, 3), pane(Pane::OtherLeases, 1)],
-        absent: "there are no leases here: no table distlock ([tables] in the config names one), and no --redis",
+        absent: "no leases here: no table distlock ([tables] in the config can name one), and no --redis",
     },
     /// The work queue; rate limits and id generators.
     Queue = Definition {
@@ -201,7 +201,7 @@ screens! {
             pane(Pane::Limits, 1),
             pane(Pane::Generators, 1),
         ],
-        absent: "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one",
+        absent: "no table task_queue, rate_limit or id_generator here; [tables] in the config can name one",
     },
     /// All rows of `pg_stat_activity`.
     Backends = Definition {
@@ -218,18 +218,18 @@ screens! {
         key: "8",
         name: "events",
         title: "Events",
-        about: "What changed",
-        help: "Events: what changed, the newest first",
+        about: "Changes",
+        help: "Events: changes, the newest first",
         panes: &[pane(Pane::Events, 1)],
         absent: "",
     },
-    /// Who made others wait, and what that cost.
+    /// Root blockers, and the waiting time they caused.
     Blame = Definition {
         key: "9",
         name: "blame",
         title: "Blame",
-        about: "Who made others wait, and what that cost",
-        help: "Blame: who made others wait, and what that cost",
+        about: "Root blockers, and the waiting time they caused",
+        help: "Blame: root blockers, and the waiting time they caused",
         panes: &[pane(Pane::Blame, 1), pane(Pane::Episodes, 1)],
         absent: "",
     },

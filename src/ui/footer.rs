@@ -231,7 +231,7 @@ fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &The
         Typing::Filter | Typing::Search => ("/", "Enter keep  Esc undo"),
         Typing::Save => ("save to ", "Enter writes  Esc back"),
         Typing::Note => ("note ", "Enter notes it  Esc back"),
-        Typing::Time => ("time ", "14:02  -90s  worst  Enter goes  Esc stays"),
+        Typing::Time => ("time ", "14:02  -90s  worst  Enter jump  Esc cancel"),
     };
     let right = Line::new().with(keys, Tone::Dim);
     let room = width.saturating_sub(right.width() + label.len() + 2);

@@ -163,7 +163,7 @@ fn link_line(app: &App, wide: bool) -> Line {
                 (true, false) => "PLAYS",
                 // It goes on when the file grows.
                 (true, true) => "AT END",
-                (false, _) => "STANDS",
+                (false, _) => "PAUSED",
             };
             line.push(format!("{word} ×{}", replay.speed), Tone::Past);
         }

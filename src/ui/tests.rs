@@ -497,8 +497,8 @@ fn theme_mistakes_are_named() {
     };
     assert!(colors("critical", "#ff0000").is_ok());
     assert!(colors("critical", "light-red").is_ok());
-    assert!(colors("colour", "red").unwrap_err().to_string().contains("unknown colour \"colour\""));
-    assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is not a colour"));
+    assert!(colors("colour", "red").unwrap_err().to_string().contains("unknown color \"colour\""));
+    assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is not a color"));
 }
 
 #[test]
@@ -541,7 +541,10 @@ fn read_only_is_seen() {
         let help = crate::app::help::lines(&stage.app, 200, "");
         let help: Vec<String> = help.iter().map(crate::app::line::Line::plain).collect();
         assert!(!help.iter().any(|line| line.contains("ends all sessions")), "{help:?}");
-        assert!(help.iter().any(|line| line.contains("ends, cancels and changes nothing")), "{help:?}");
+        assert!(
+            help.iter().any(|line| line.contains("cannot terminate, cancel or change anything")),
+            "{help:?}"
+        );
     }
 }
 

@@ -76,11 +76,11 @@ pub struct Theme {
 pub enum ThemeError {
     /// The config names a meaning that there is not.
     #[error(
-        "unknown colour \"{0}\"; there are plain, title, dim, critical, warning, good, key, past and selected"
+        "unknown color \"{0}\": expected plain, title, dim, critical, warning, good, key, past and selected"
     )]
     Meaning(String),
     /// The config has a colour that is none.
-    #[error("\"{0}\" is not a colour: write a name (red, light-blue), a number (0 to 255) or #rrggbb")]
+    #[error("\"{0}\" is not a color: write a name (red, light-blue), a number (0 to 255) or #rrggbb")]
     Color(String),
 }
 

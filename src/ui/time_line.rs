@@ -50,7 +50,7 @@ fn keys(app: &App) -> Line {
     let key = |action| app.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default();
     let mut line = Line::new();
     line.push(format!("{} {}", key(Action::TroubleBefore), key(Action::NextTrouble)), Tone::Key);
-    line.push(" trouble  ", Tone::Dim);
+    line.push(" incident  ", Tone::Dim);
     match app.replay {
         None => {
             line.push(key(Action::Back), Tone::Key);

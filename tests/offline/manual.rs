@@ -22,6 +22,7 @@ const OPTIONS_OF_OTHERS: &[&str] = &[
     "--ignored",
     "--lib",
     "--max-time",
+    "--nocapture",
     "--locked",
     "--long",
     "--release",

@@ -37,7 +37,7 @@ impl Expecting {
         let file = self.file.as_ref().filter(|_| !self.known.takes_away);
         let switch = |file: &PathBuf| Choice {
             letter: FILE,
-            title: crate::text::one_line(&format!("write it to {}, too", file.display())).into_owned(),
+            title: crate::text::one_line(&format!("also write it to {}", file.display())).into_owned(),
             taken: self.writes,
             is_switch: true,
         };
@@ -60,26 +60,22 @@ impl Expecting {
         }
         let (sessions, blocking) = self.known.met;
         if self.known.takes_away {
-            lines.push(field("effect", "what it causes is told as that of any other", Tone::Good));
-            lines.push(field("", "in this run; the config file stays as it is", Tone::Plain));
+            lines.push(field("effect", "its waits are reported like any others", Tone::Good));
+            lines.push(field("", "in this run; the config file is not changed", Tone::Plain));
         } else {
-            lines.push(field(
-                "effect",
-                "what it causes is worth knowing and no more, in this run",
-                Tone::Good,
-            ));
+            lines.push(field("effect", "its waits are only info findings, in this run", Tone::Good));
             if self.file.is_none() {
-                let how = "to keep it, put the entry into the config file (locktop config path)";
+                let how = "to keep it, add the entry to the config file (locktop config path)";
                 lines.push(field("", how, Tone::Plain));
             }
         }
-        let one = if sessions == 1 { "session meets" } else { "sessions meet" };
+        let one = if sessions == 1 { "session matches" } else { "sessions match" };
         let blocks = if blocking == 1 { "blocks" } else { "block" };
         let text = format!("{sessions} {one} it now; {blocking} {blocks} others");
         let tone = if sessions > self.known.rows.len() { Tone::Warning } else { Tone::Plain };
         lines.push(field("who", text, tone));
         if !self.known.takes_away && self.known.entries().iter().any(is_wide) {
-            let wide = "every session of this role meets it, whatever it does, also later";
+            let wide = "every session of this role matches it, now and later";
             lines.push(field("!", wide, Tone::Warning));
         }
         lines.extend(self.known.refused.iter().map(|why| field("!", why.as_str(), Tone::Warning)));

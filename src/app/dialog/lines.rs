@@ -141,17 +141,17 @@ fn all(plan: &ActionPlan, rows: &[PlannedTarget]) -> Vec<Line> {
 
 fn refused(row: &Refused) -> Line {
     // A recovery's words stand alone on the command line, with its option.
-    let reason = row.reason.strip_prefix("left alone: ").unwrap_or(&row.reason);
-    let reason = reason.strip_suffix(" (--terminate ends that session)").unwrap_or(reason);
+    let reason = row.reason.strip_prefix("skipped: ").unwrap_or(&row.reason);
+    let reason = reason.strip_suffix(" (--terminate terminates that session)").unwrap_or(reason);
     Line::new().with("  ", Tone::Plain).with(format!("{}: {reason}", row.name), Tone::Warning)
 }
 
-/// `2 marked rows are hidden by the filter and left out`.
+/// `2 marked rows are hidden by the filter and skipped`.
 fn hidden(count: usize, what: &str) -> Option<Line> {
     let text = match count {
         0 => return None,
-        1 => format!("1 {what} is hidden by the filter and left out"),
-        several => format!("{several} {what}s are hidden by the filter and left out"),
+        1 => format!("1 {what} is hidden by the filter and skipped"),
+        several => format!("{several} {what}s are hidden by the filter and skipped"),
     };
     Some(Line::new().with(text, Tone::Warning))
 }

@@ -205,13 +205,13 @@ impl Dialog {
         }
     }
 
-    /// `y is not enough here: type 4312, then Enter`. Whoever is used to it would wait for what does not come.
+    /// `y is not sufficient here: type 4312, then Enter`. Whoever is used to it would wait for what does not come.
     fn not_by_a_key(&mut self, character: char) -> Step {
         let Some(word) = self.plan.confirm.word().filter(|_| character == 'y' && self.types()) else {
             return Step::Nothing;
         };
         self.typed.clear();
-        self.word = Some(format!("y is not enough here: type {word}, then Enter"));
+        self.word = Some(format!("y is not sufficient here: type {word}, then Enter"));
         Step::Changed
     }
 

@@ -7,7 +7,7 @@ use crate::app::subject;
 use crate::model::plan::{self, ActionPlan, CommandId, Confirm, PlanContext, Scope, Verb};
 use crate::model::task::{TaskRow, TaskState};
 
-/// What a key asks for: what is to be done, and to what.
+/// What a key asks for: what to do, and to what.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// What is to be done.
@@ -28,24 +28,24 @@ fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: Row
         keymap.key(Action::Command(command)).map_or_else(|| "no key".to_owned(), |key| key.to_string())
     };
     let (what, other) = match row {
-        RowId::Backend(_) | RowId::Group(..) => ("a session", Some((CommandId::Terminate, "ends it"))),
+        RowId::Backend(_) | RowId::Group(..) => ("a session", Some((CommandId::Terminate, "terminates it"))),
         RowId::Lock(_, Owner::Backend(_), ..) => {
-            ("a lock of a session", Some((CommandId::Terminate, "ends that session")))
+            ("a lock of a session", Some((CommandId::Terminate, "terminates that session")))
         }
         RowId::Prepared(_) | RowId::Lock(_, Owner::Prepared(_), ..) => ("a prepared transaction", None),
         RowId::Task(..) if is_orphan(look, row) => {
-            ("a task whose worker is gone", Some((CommandId::Recover, "recovers it")))
+            ("a task that lost its worker", Some((CommandId::Recover, "recovers it")))
         }
         RowId::Task(..) => ("a task", Some((CommandId::Recover, "recovers it"))),
         RowId::Lease(_) => ("a lease", Some((CommandId::Unlock, "ends it"))),
-        RowId::Item(_) => ("an item of the work queue", Some((CommandId::Recover, "puts it back"))),
+        RowId::Item(_) => ("an item of the work queue", Some((CommandId::Recover, "returns it"))),
         _ => (row.home().definition().one, None),
     };
     let hint = other.map(|(other, does)| format!(": {} {does}", key(other))).unwrap_or_default();
     format!("{} {}; this is {what}{hint}", key(command), command.definition().purpose)
 }
 
-/// A task whose worker is gone: there is no session to do anything to.
+/// A task whose worker no longer exists: there is no session to do anything to.
 fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
     let RowId::Task(task, again) = row else { return false };
     let is = |row: &TaskRow| row.task == task && row.again == again && row.state == TaskState::Orphan;

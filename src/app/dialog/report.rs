@@ -23,13 +23,13 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// `terminate: asking…`, `terminate 3: asking…`, and once the first has its answer `terminate 3: asking… 2 of 3`.
+    /// `terminate: sending`, `terminate 3: sending`, and once the first has its answer `terminate 3: sending 2 of 3`.
     pub fn words(&self) -> String {
         let verb = self.verb.does();
         match (self.count, self.done) {
-            (0 | 1, _) => format!("{verb}: asking…"),
-            (count, 0) => format!("{verb} {count}: asking…"),
-            (count, done) => format!("{verb} {count}: asking… {} of {count}", (done + 1).min(count)),
+            (0 | 1, _) => format!("{verb}: sending"),
+            (count, 0) => format!("{verb} {count}: sending"),
+            (count, done) => format!("{verb} {count}: sending {} of {count}", (done + 1).min(count)),
         }
     }
 }
@@ -38,8 +38,8 @@ impl Flight {
 fn outcome_words(verb: Verb, outcome: Outcome) -> String {
     match outcome {
         Outcome::Done => verb.done().to_owned(),
-        Outcome::GivenUp => "given up after the last attempt".to_owned(),
-        Outcome::StillThere => "asked, still there".to_owned(),
+        Outcome::GivenUp => "failed for good after the last attempt".to_owned(),
+        Outcome::StillThere => "requested, still running".to_owned(),
         Outcome::Changed => "no longer matched".to_owned(),
         Outcome::Refused => "refused".to_owned(),
         Outcome::Forbidden => "not permitted".to_owned(),

@@ -101,9 +101,9 @@ impl Search {
     /// Why nothing is known yet, and whether that is bad.
     pub(super) fn word(&self) -> Option<(String, bool)> {
         match &self.answer {
-            Some(Ok(plan)) if plan.rows.is_empty() => Some(("there is nothing to recover".to_owned(), false)),
+            Some(Ok(plan)) if plan.rows.is_empty() => Some(("nothing to recover".to_owned(), false)),
             Some(Err(why)) => Some((crate::text::one_line(why).into_owned(), true)),
-            None if self.request.is_some() => Some(("looking for what to recover…".to_owned(), false)),
+            None if self.request.is_some() => Some(("searching for tasks to recover…".to_owned(), false)),
             Some(Ok(_)) | None => None,
         }
     }
@@ -130,7 +130,7 @@ impl Search {
             .as_ref()
             .filter(|_| self.has_session() && !matches!(self.which, RecoveryScope::Orphans(_)))
         {
-            let title = "end their sessions".to_owned();
+            let title = "terminate their sessions".to_owned();
             choices.push(Choice { letter: END, title, taken: request.terminate, is_switch: true });
         }
         choices

@@ -82,16 +82,9 @@ const MOVE: &[Binding] = &[
 /// The keys of screens and rows.
 const ROWS: &[Binding] = &[
     row(Action::NextPane, "next_pane", &["tab"], "pane", "next pane", "Screens"),
-    row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "pane before", "Screens"),
-    row(Action::Zoom, "zoom", &["z"], "zoom", "this pane alone, and back", "Screens"),
-    row(
-        Action::Findings,
-        "findings",
-        &["!"],
-        "findings",
-        "everything that is wrong; Enter jumps there",
-        "Screens",
-    ),
+    row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "previous pane", "Screens"),
+    row(Action::Zoom, "zoom", &["z"], "zoom", "show only this pane, and back", "Screens"),
+    row(Action::Findings, "findings", &["!"], "findings", "all findings; Enter jumps to the row", "Screens"),
     row(Action::Help, "help", &["?", "f1"], "help", "this help", "Screens"),
     row(
         Action::Filter,
@@ -106,25 +99,25 @@ const ROWS: &[Binding] = &[
         "next_match",
         &["n"],
         "next match",
-        "next row that the filter shows; without a filter a note, which stands in Events and in what is saved",
+        "next row that matches the filter; without a filter, a note for Events and the saved recording",
         "Rows",
     ),
     row(
         Action::PreviousMatch,
         "previous_match",
         &["N"],
-        "match before",
-        "the row before that the filter shows",
+        "previous match",
+        "previous row that matches the filter",
         "Rows",
     ),
-    row(Action::Sort, "sort", &["s"], "sort", "choose the column to sort by; again reverses", "Rows"),
+    row(Action::Sort, "sort", &["s"], "sort", "choose the column to sort by; again to reverse", "Rows"),
     row(Action::Mark, "mark", &["space"], "mark", "mark the row and go to the next", "Rows"),
     row(
         Action::MarkAll,
         "mark_all",
         &["*"],
         "mark all",
-        "mark all rows that pass the filter now; again unmarks",
+        "mark all rows that match the filter; again to unmark",
         "Rows",
     ),
     row(
@@ -132,7 +125,7 @@ const ROWS: &[Binding] = &[
         "follow",
         &["f"],
         "follow",
-        "stay with this backend, lock or task on every screen",
+        "follow this session, lock or task on every screen",
         "Rows",
     ),
     row(
@@ -140,17 +133,10 @@ const ROWS: &[Binding] = &[
         "related",
         &["x"],
         "go to",
-        "from a row to its root, session, lock, task, item or lease; Esc leads back",
+        "from a row to its root, session, lock, task, item or lease; Esc returns",
         "Rows",
     ),
-    row(
-        Action::AllLocks,
-        "all_locks",
-        &["a"],
-        "all locks",
-        "all lock types, or advisory locks alone",
-        "Rows",
-    ),
+    row(Action::AllLocks, "all_locks", &["a"], "all locks", "all lock types, or only advisory locks", "Rows"),
     row(
         Action::BlameBy,
         "blame_by",
@@ -164,7 +150,7 @@ const ROWS: &[Binding] = &[
         "blame_span",
         &["v"],
         "span",
-        "Blame of the last 5m, 15m, 1h, or of all there is",
+        "Blame of the last 5m, 15m, 1h, or everything",
         "Rows",
     ),
     row(
@@ -180,32 +166,25 @@ const ROWS: &[Binding] = &[
 
 /// What the keys do that come after those that act.
 const TIME_AND_PROGRAM: &[Binding] = &[
-    row(
-        Action::LookBack,
-        "look_back",
-        &["["],
-        "look back",
-        "the look before this one; Esc is back to now",
-        "Time",
-    ),
-    row(Action::LookOn, "look_on", &["]"], "look on", "the look after this one", "Time"),
+    row(Action::LookBack, "look_back", &["["], "step back", "previous snapshot; Esc returns to now", "Time"),
+    row(Action::LookOn, "look_on", &["]"], "step on", "next snapshot", "Time"),
     row(Action::MinuteBack, "minute_back", &["{"], "minute back", "a minute back", "Time"),
     row(Action::MinuteOn, "minute_on", &["}"], "minute on", "a minute on", "Time"),
     row(
         Action::TroubleBefore,
         "trouble_before",
         &["("],
-        "trouble before",
-        "back to where somebody began to block others, a deadlock, an orphan, a lost connection or an action",
+        "last incident",
+        "back to the last incident: a session began to block others, a deadlock, an orphan, a lost connection or an action",
         "Time",
     ),
-    row(Action::NextTrouble, "next_trouble", &[")"], "next trouble", "on to the next of these", "Time"),
+    row(Action::NextTrouble, "next_trouble", &[")"], "next incident", "to the next incident", "Time"),
     row(
         Action::GoToTime,
         "go_to_time",
         &["t"],
         "to a time",
-        "to a time: 14:02, 14:02:31, -90s, -5m, worst (where most waited); nothing is now",
+        "to a time: 14:02, 14:02:31, -90s, -5m, worst (most waiting sessions); empty: now",
         "Time",
     ),
     row(
@@ -213,13 +192,13 @@ const TIME_AND_PROGRAM: &[Binding] = &[
         "save",
         &["o"],
         "save",
-        "write the looks that are kept to a file, for locktop replay and locktop report",
+        "write the history to a file, for locktop replay and locktop report",
         "Time",
     ),
-    row(Action::Pause, "pause", &["p"], "pause", "hold the screen still; the polling goes on", "Time"),
+    row(Action::Pause, "pause", &["p"], "pause", "freeze the screen; polling continues", "Time"),
     row(Action::Faster, "faster", &["+", "="], "faster", "refresh more often", "Time"),
     row(Action::Slower, "slower", &["-"], "slower", "refresh less often", "Time"),
-    row(Action::Refresh, "refresh", &["r", "ctrl-l"], "refresh", "refresh now and draw anew", "Time"),
+    row(Action::Refresh, "refresh", &["r", "ctrl-l"], "refresh", "refresh now and redraw", "Time"),
     row(
         Action::Mouse,
         "mouse",
@@ -236,16 +215,16 @@ impl Binding {
     /// The row of the table where a recording is shown: there is no now in it, and nothing is asked anew.
     pub fn in_recording(self) -> Self {
         let (short, help) = match self.action {
-            Action::LookBack => (self.short, "the look before this one"),
+            Action::LookBack => (self.short, "previous snapshot"),
             Action::GoToTime => (
                 self.short,
-                "to a time: 14:02, 14:02:31, -90s or -5m before the end, worst (where most waited); nothing is the end",
+                "to a time: 14:02, 14:02:31, -90s or -5m before the end, worst (most waiting sessions); empty: the end",
             ),
-            Action::NextMatch => (self.short, "next row that the filter shows"),
-            Action::Pause => ("play, stop", "play it, and stop"),
-            Action::Faster => (self.short, "play twice as fast, up to 64 times as fast as it was"),
-            Action::Slower => (self.short, "play half as fast, down to a quarter"),
-            Action::Refresh => ("draw", "draw anew"),
+            Action::NextMatch => (self.short, "next row that matches the filter"),
+            Action::Pause => ("play, stop", "play or pause"),
+            Action::Faster => (self.short, "double the speed, up to 64 times the original"),
+            Action::Slower => (self.short, "halve the speed, down to a quarter"),
+            Action::Refresh => ("draw", "redraw"),
             _ => (self.short, self.help),
         };
         Self { short, help, ..self }

@@ -48,7 +48,7 @@ static COLUMNS: Columns<Locks> = Columns {
             .rank(3)
             .only_where(several_databases),
         Column::sorted(
-            ("STATE", "holder", "what the session that holds it does"),
+            ("STATE", "holder", "the state of the session that holds it"),
             (12, 0),
             |lock, context, _| party::root_state(context, locks::party(lock), 40),
             |lock, context| party::state_value(context, locks::party(lock)),

@@ -1,4 +1,4 @@
-//! Episodes: a root on a lock, from the first who waited to the last. The newest first.
+//! Episodes: a root blocker of a lock, from its first waiter to its last. The newest first.
 //!
 //! ```text
 //!   BEGAN     LENGTH  MAX    COST    PID WHO         ON        ENDED
@@ -46,20 +46,20 @@ static COLUMNS: Columns<Episodes> = Columns {
             |episode, context| Value::Text(context.day_and_time(episode.begin).into()),
         ),
         Column::sorted(
-            ("LENGTH", "length", "from the first who waited to the last; … while it goes on"),
+            ("LENGTH", "length", "from the first waiter to the last; … while it is ongoing"),
             (7, 7),
             |episode, context, _| length(context, episode),
             |episode, _| Value::Number(episode.length()),
         )
         .right(),
         Column::number(
-            ("MAX", "max", "the most that waited at one look"),
+            ("MAX", "max", "the most sessions that waited at the same time"),
             (4, 5),
             Tone::Plain,
             |episode, _| Some(episode.sums.most.into()),
         ),
         Column::age(
-            ("COST", "cost", "how long others waited for it, all of them together"),
+            ("COST", "cost", "how long others waited for it, in total"),
             (7, 7),
             Tone::Warning,
             |episode, _| Some(episode.sums.seconds),
@@ -68,7 +68,7 @@ static COLUMNS: Columns<Episodes> = Columns {
             Some(episode.pid.into()).filter(|pid| *pid != 0)
         }),
         Column::text(("WHO", "who", "role@application"), (12, 22), |episode, _| Some(&*episode.who)),
-        Column::cell(("ON", "on", "what others waited for"), (10, 20), |episode, _, room| {
+        Column::cell(("ON", "on", "the lock others waited for"), (10, 20), |episode, _, room| {
             Cell::plain(blame::lock(&episode.lock, room))
         }),
         Column::cell(("ENDED", "ended", "how it ended"), (12, 0), |episode, context, _| {
@@ -98,7 +98,7 @@ pub(super) static PANE: Definition = Definition {
     },
     detail: |context, id, _| Some(detail::episode(context, episode(context, id)?)),
     ..Definition::new(
-        ("Episodes", "a root on a lock, from the first who waited to the last"),
+        ("Episodes", "a root blocker of a lock, from its first waiter to its last"),
         &COLUMNS,
         |context, _| Row::all(context.index.blame.episodes.len()),
     )
@@ -118,7 +118,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     }
     let (forgotten, _) = context.view.blame.table.forgotten;
     if forgotten > 0 {
-        facts.push((format!("{} lesser ones forgotten", text::count(forgotten)), Tone::Dim));
+        facts.push((format!("{} smaller ones dropped", text::count(forgotten)), Tone::Dim));
     }
     facts
 }
@@ -135,10 +135,10 @@ fn length(context: &Context<'_>, episode: &Episode) -> Cell {
 /// How it ended, in a few words.
 fn ended(context: &Context<'_>, episode: &Episode) -> Cell {
     match episode.ending {
-        Ending::GoesOn if context.view.blame.goes_on(episode) => Cell::toned("goes on", Tone::Warning),
-        Ending::GoesOn => Cell::toned("nobody waits just now", Tone::Dim),
+        Ending::GoesOn if context.view.blame.goes_on(episode) => Cell::toned("ongoing", Tone::Warning),
+        Ending::GoesOn => Cell::toned("no waiters now", Tone::Dim),
         Ending::Itself if episode.note.is_empty() => {
-            Cell::toned("its transaction ended, or nobody waited", Tone::Dim)
+            Cell::toned("its transaction ended, or the waits ended", Tone::Dim)
         }
         Ending::Itself => Cell::toned(episode.note.to_string(), Tone::Dim),
         Ending::Deadlock => Cell::toned("the server broke a deadlock", Tone::Critical),

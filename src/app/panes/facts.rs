@@ -18,7 +18,7 @@ pub(super) fn count(number: usize, one: &str, many: &str) -> String {
 pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fact {
     let age = context
         .age(taken)
-        .map_or_else(|| "never read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
+        .map_or_else(|| "cannot be read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
     (format!("{age}: {}", crate::text::one_line_prefix(error, 500)), Tone::Past)
 }
 

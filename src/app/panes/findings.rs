@@ -57,7 +57,7 @@ static COLUMNS: Columns<Findings> = Columns {
             |finding, context| Value::number(context.age(finding.row_since())),
         )
         .right(),
-        Column::cell(("FINDING", "finding", "what is wrong"), (20, 0), |finding, _, room| {
+        Column::cell(("FINDING", "finding", "the finding"), (20, 0), |finding, _, room| {
             Cell::plain(finding.row_text(room.into()))
         }),
     ],

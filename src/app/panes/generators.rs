@@ -40,21 +40,21 @@ type Column = super::Column<Generators>;
 static COLUMNS: Columns<Generators> = Columns {
     shown: &[
         Column::number(
-            ("WORKER", "worker", "number of the worker the ids are of"),
+            ("WORKER", "worker", "number of the worker that the ids belong to"),
             (7, 10),
             Tone::Plain,
             |row, _| Some(row.generator.worker),
         )
         .left(),
         Column::sorted(
-            ("LAST ID", "last", "the last id it gave"),
+            ("LAST ID", "last", "the last id it generated"),
             (12, 14),
             |row, _, _| last(&row),
             |row, _| Value::number(row.ahead.map(|ahead| -ahead)),
         )
         .right(),
         Column::cell(
-            ("AT", "at", "the time in that id, against the server's clock"),
+            ("AT", "at", "the time in that id, compared with the server's clock"),
             (8, 8),
             |row, context, _| at(context, &row),
         )

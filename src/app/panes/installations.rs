@@ -11,7 +11,7 @@ use crate::model::adapter::{InstallationRows, PartRows};
 use crate::text;
 
 /// The heading over the name of an installation.
-const SOURCE: Words = ("SOURCE", "source", "which system it is of, and in which schema");
+const SOURCE: Words = ("SOURCE", "source", "the system it belongs to, and its schema");
 
 /// The column with the name of the installation.
 pub(super) const fn source<R: Rows>(

@@ -56,35 +56,31 @@ static COLUMNS: Columns<Queues> = Columns {
             (
                 "STATE",
                 "state",
-                "unserved: jobs are due and no worker lives or is connected; overdue: by [thresholds] task_overdue",
+                "unserved: jobs are due, but no worker is alive or connected; overdue: longer than [thresholds] task_overdue",
             ),
             (8, 8),
             |row, _| (row.state.as_str(), tone(row.state)),
         ),
         // Queues of one name are in many systems.
         source::<Queues>(|row, _| Some(&row.source)).rank(0),
-        Column::text(("QUEUE", "queue", "its name; (all): of all queues together"), (10, 0), |row, _| {
+        Column::text(("QUEUE", "queue", "its name; (all): all queues together"), (10, 0), |row, _| {
             Some(row.queue.as_deref().unwrap_or(ALL))
         }),
-        jobs!(
-            "DUE",
-            "due",
-            "jobs that could be started; 10,000+: they are counted no further; ~: by the planner's count"
-        ),
+        jobs!("DUE", "due", "due jobs; 10,000+: not counted further; ~: estimated by the planner"),
         Column::age(
-            ("OLDEST", "oldest", "since the oldest of those that were read could have been started"),
+            ("OLDEST", "oldest", "how long the oldest of them that was read has been due"),
             (7, 7),
             Tone::Plain,
             |row, context| context.age(row.oldest_at).filter(|age| *age > 0.0),
         ),
-        jobs!("RUN", "running", "jobs that run"),
-        jobs!("LATER", "scheduled", "jobs whose time has not come").rank(3),
-        jobs!("RETRY", "retry", "jobs that failed and are going to be tried again").rank(4),
-        jobs!("BLOCKED", "blocked", "jobs that wait for another one")
+        jobs!("RUN", "running", "running jobs"),
+        jobs!("LATER", "scheduled", "jobs that are not due yet").rank(3),
+        jobs!("RETRY", "retry", "failed jobs that will be retried").rank(4),
+        jobs!("BLOCKED", "blocked", "jobs that wait for another job")
             .rank(5)
             .only_where(|context| has(context, "blocked")),
         jobs!("FAILED", "failed", "jobs that failed for good").rank(2),
-        jobs!("DONE", "done", "rows of its table, nearly all of jobs that are over", (9, 13)).rank(6),
+        jobs!("DONE", "done", "rows of its table, mostly of finished jobs", (9, 13)).rank(6),
         Column::age(("PAUSED", "paused", "since it was paused"), (7, 7), Tone::Dim, |row, context| {
             context.age(row.paused_at)
         })
@@ -186,14 +182,16 @@ fn why(context: &Context<'_>, row: &QueueRow) -> String {
             let who = if is_away {
                 "no session of a worker is connected"
             } else {
-                "no worker of this system lives"
+                "no worker of this system is alive"
             };
             format!(": jobs are due, and {who}")
         }
         QueueState::Overdue => ": jobs are due for longer than [thresholds] task_overdue".to_owned(),
         QueueState::Paused => match context.age(row.paused_at) {
-            Some(age) => format!(": for {}; nobody takes its jobs until it is resumed", text::duration(age)),
-            None => ": nobody takes its jobs until it is resumed".to_owned(),
+            Some(age) => {
+                format!(": for {}; no worker takes its jobs until it is resumed", text::duration(age))
+            }
+            None => ": no worker takes its jobs until it is resumed".to_owned(),
         },
         QueueState::Open => String::new(),
     }

@@ -56,7 +56,7 @@ static COLUMNS: Columns<Workers> = Columns {
             (
                 "STATE",
                 "state",
-                "gone: its lock or session is; silent: for longer than its system allows; stopped: it said so",
+                "gone: it lost its lock or session; silent: for longer than its system permits; stopped: it reported that",
             ),
             (7, 7),
             |seen, _| (seen.row.state.as_str(), tone(seen.row.state)),
@@ -68,7 +68,7 @@ static COLUMNS: Columns<Workers> = Columns {
             |seen, _, room| worker(Some(name(&seen)), room),
             |seen, _| Value::text(Some(name(&seen))),
         ),
-        Column::text(("KIND", "kind", "what it does: works, dispatches, leads"), (6, 12), |seen, _| {
+        Column::text(("KIND", "kind", "its role: works, dispatches, leads"), (6, 12), |seen, _| {
             seen.worker.kind.as_deref()
         })
         .rank(5)
@@ -79,13 +79,13 @@ static COLUMNS: Columns<Workers> = Columns {
         .rank(4)
         .only_where(|context| any(context, |worker| worker.queues.is_some())),
         Column::cell(
-            ("PROOF", "proof", "what its state is known by: its lock, its session, its last sign of life"),
+            ("PROOF", "proof", "the evidence of its state: its lock, its session, its last heartbeat"),
             (9, 9),
             |seen, _, _| super::jobs::proof(seen.row.proof),
         )
         .rank(2),
         Column::sorted(
-            ("JOBS", "jobs", "jobs that it runs, and how many it may"),
+            ("JOBS", "jobs", "jobs that it runs, and its limit"),
             (5, 7),
             |seen, _, _| busy(&seen),
             |seen, _| Value::whole(seen.row.busy),
@@ -97,15 +97,14 @@ static COLUMNS: Columns<Workers> = Columns {
         })
         .rank(6),
         Column::number(
-            ("PID", "pid", "the session that holds its lock, or is its own"),
+            ("PID", "pid", "its session, or the one that holds its lock"),
             (7, 8),
             Tone::Plain,
             |seen, _| seen.row.pid.map(i64::from),
         )
         .left()
         .rank(7),
-        Column::text(("HOST", "host", "where it runs"), (8, 0), |seen, _| seen.worker.host.as_deref())
-            .rank(8),
+        Column::text(("HOST", "host", "its host"), (8, 0), |seen, _| seen.worker.host.as_deref()).rank(8),
     ],
     others: &[],
 };
@@ -179,21 +178,23 @@ fn why(context: &Context<'_>, row: &WorkerRow) -> String {
     let since = context.age(row.since).map(text::duration).unwrap_or_default();
     match (row.state, row.proof) {
         (WorkerState::Gone, Proof::Lock) => {
-            format!(": nobody has held its lock for {since}; its session ended, its process may not be")
+            format!(
+                ": no session has held its lock for {since}; its session ended, but its process may still run"
+            )
         }
         (WorkerState::Gone, Proof::Presence) => {
-            format!(": last heard of {since} ago, and no session of it is connected")
+            format!(": last heartbeat {since} ago, and no session of it is connected")
         }
-        (WorkerState::Gone, _) => ": its session ended, and it is still listed".to_owned(),
+        (WorkerState::Gone, _) => ": its session ended, but it is still listed".to_owned(),
         (WorkerState::Silent, _) => {
-            format!(": last heard of {since} ago, longer than its system allows; it may still be at work")
+            format!(": last heartbeat {since} ago, longer than its system permits; it may still be working")
         }
         (WorkerState::Live, Proof::Lock) => ": its lock is held".to_owned(),
-        (WorkerState::Live, Proof::Session) => ": its session is there".to_owned(),
-        (WorkerState::Live, _) => ": it has shown itself".to_owned(),
-        (WorkerState::Stopped, _) => format!(": {since} ago, by its own row"),
-        (WorkerState::Unknown, Proof::Lock) => format!(": nobody has held its lock for {since}"),
-        (WorkerState::Unknown, _) => ": it is listed, and nothing tells whether it lives".to_owned(),
+        (WorkerState::Live, Proof::Session) => ": its session is connected".to_owned(),
+        (WorkerState::Live, _) => ": it sent a heartbeat".to_owned(),
+        (WorkerState::Stopped, _) => format!(": {since} ago, according to its row"),
+        (WorkerState::Unknown, Proof::Lock) => format!(": no session has held its lock for {since}"),
+        (WorkerState::Unknown, _) => ": it is listed; not known whether it is alive".to_owned(),
     }
 }
 
@@ -209,14 +210,14 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         field("kind", words(worker.kind.as_ref()), Tone::Plain),
         field("queues", words(worker.queues.as_ref()), Tone::Plain),
         fields(&[
-            ("process there", number(worker.pid)),
+            ("process id", number(worker.pid)),
             ("jobs", number(row.busy)),
             ("of", number(worker.capacity)),
             ("sessions", number(worker.sessions)),
         ]),
         fields(&[
             ("started", ago(context, worker.started_at)),
-            ("last sign of life", ago(context, worker.beat_at)),
+            ("last heartbeat", ago(context, worker.beat_at)),
             ("stopped", ago(context, worker.stopped_at)),
         ]),
     ];

@@ -41,11 +41,11 @@ type Column = super::Column<Limits>;
 static COLUMNS: Columns<Limits> = Columns {
     shown: &[
         Column::state(
-            ("STATE", "state", "full, near its limit (80 %), open, over: the window has passed"),
+            ("STATE", "state", "full, near its limit (80 %), open; over: the window has ended"),
             (7, 7),
             |row, _| (row.state.as_str(), tone(row.state)),
         ),
-        Column::text(("KEY", "key", "what is limited"), (14, 40), |row, _| Some(&row.limit.key)),
+        Column::text(("KEY", "key", "the key of the limit"), (14, 40), |row, _| Some(&row.limit.key)),
         Column::sorted(
             ("COUNT", "count", "requests in this window"),
             (6, 9),
@@ -54,7 +54,7 @@ static COLUMNS: Columns<Limits> = Columns {
         )
         .right(),
         Column::sorted(
-            ("LIMIT", "limit", "how many there may be"),
+            ("LIMIT", "limit", "the limit"),
             (6, 9),
             |row, _, _| grouped(row.limit.max_requests),
             |row, _| Value::whole(row.limit.max_requests),
@@ -74,7 +74,7 @@ static COLUMNS: Columns<Limits> = Columns {
             |row, context| Value::number(ends(context, &row)),
         )
         .right(),
-        Column::age(("BEGAN", "began", "since the window began"), (6, 6), Tone::Dim, |row, context| {
+        Column::age(("BEGAN", "began", "since the window started"), (6, 6), Tone::Dim, |row, context| {
             context.age(row.limit.window_start)
         })
         .rank(2),
@@ -180,10 +180,10 @@ fn grouped(value: Option<i64>) -> Cell {
 fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
     let row = rate_limit::rows(context.snapshot).find(|row| row.id == id)?;
     let why = match row.state {
-        LimitState::Full => ": no more requests are let through until its window is over",
+        LimitState::Full => ": no more requests are permitted until its window ends",
         LimitState::Near | LimitState::Open => "",
-        LimitState::Unknown => ": the table does not say how many there may be; whoever asks does",
-        LimitState::Over => ": the next request begins another window",
+        LimitState::Unknown => ": the limit is not in the table; each caller gives it",
+        LimitState::Over => ": the next request starts another window",
     };
     let ends = row.limit.expires_at.map(|at| {
         let left = (at - context.snapshot.taken_at).as_seconds_f64();

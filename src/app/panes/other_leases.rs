@@ -51,24 +51,24 @@ type Column = super::Column<Leases>;
 static COLUMNS: Columns<Leases> = Columns {
     shown: &[
         Column::state(
-            ("STATE", "state", "held; over: its term has passed, whoever comes next may take it; free"),
+            ("STATE", "state", "held; over: it has expired, the next request gets it; free"),
             (7, 7),
             |seen, _| (seen.row.state.as_str(), tone(seen.row.state)),
         ),
         source::<Leases>(|seen, _| Some(&seen.row.source)).rank(0),
         Column::text(("LEASE", "lease", "its name"), (12, 40), |seen, _| Some(&seen.lease.id)),
-        Column::text(("OWNER", "owner", "who has it, or had it last"), (10, 30), |seen, _| {
+        Column::text(("OWNER", "owner", "its owner, or last owner"), (10, 30), |seen, _| {
             seen.lease.owner.as_deref()
         }),
         Column::sorted(
-            ("LEFT", "left", "time until it ends, or since; - without an end"),
+            ("LEFT", "left", "time until it expires, or since; - without an end"),
             (9, 10),
             |seen, _, _| left(seen.row),
             |seen, _| Value::number(seen.row.left),
         )
         .right(),
         Column::age(
-            ("HELD", "held", "how long this owner has had it"),
+            ("HELD", "held", "how long this owner has held it"),
             (7, 7),
             Tone::Plain,
             |seen, context| context.age(seen.lease.acquired_at).filter(|_| seen.row.state == TermState::Held),
@@ -80,10 +80,8 @@ static COLUMNS: Columns<Leases> = Columns {
                     context.snapshot.adapters.iter().flat_map(|rows| rows.leases.section.last_rows().iter());
                 all.any(|lease| lease.token.is_some())
             }),
-        Column::text(("NOTE", "note", "what else its system says of it"), (10, 0), |seen, _| {
-            seen.lease.note.as_deref()
-        })
-        .rank(1),
+        Column::text(("NOTE", "note", "more from its system"), (10, 0), |seen, _| seen.lease.note.as_deref())
+            .rank(1),
     ],
     others: &[],
 };
@@ -144,8 +142,8 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
     let Seen { row, lease } = of(context, id)?;
     let why = match (row.state, row.left) {
         (TermState::Held, None) if lease.key.is_some() => ": its lock is held",
-        (TermState::Held, None) => ": it has no end of its own",
-        (TermState::Over, _) => ": whoever comes next may take it",
+        (TermState::Held, None) => ": it never expires",
+        (TermState::Over, _) => ": the next request gets it",
         (TermState::Unknown, _) => ": its row does not show whether it is held",
         _ => "",
     };

@@ -50,21 +50,19 @@ type Column = super::Column<Schedules>;
 static COLUMNS: Columns<Schedules> = Columns {
     shown: &[
         Column::state(
-            (
-                "STATE",
-                "state",
-                "on, off; overdue: its time has passed by more than [thresholds] task_overdue",
-            ),
+            ("STATE", "state", "on, off; overdue: due for longer than [thresholds] task_overdue"),
             (7, 7),
             |seen, _| (seen.row.state.as_str(), tone(seen.row.state)),
         ),
         source(|seen, _| Some(&seen.row.source)),
-        Column::text(("NAME", "name", "what it starts"), (16, 0), |seen, _| Some(name(&seen))),
-        Column::text(("SCHEDULE", "schedule", "when, as its system writes that"), (12, 24), |seen, _| {
-            seen.schedule.schedule.as_deref()
-        })
+        Column::text(("NAME", "name", "the job it starts"), (16, 0), |seen, _| Some(name(&seen))),
+        Column::text(
+            ("SCHEDULE", "schedule", "the schedule, as its system writes it"),
+            (12, 24),
+            |seen, _| seen.schedule.schedule.as_deref(),
+        )
         .rank(1),
-        Column::text(("QUEUE", "queue", "the queue it goes to, or the database"), (8, 16), |seen, _| {
+        Column::text(("QUEUE", "queue", "its queue, or the database"), (8, 16), |seen, _| {
             seen.schedule.queue.as_deref()
         })
         .rank(2),

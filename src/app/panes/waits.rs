@@ -113,7 +113,7 @@ type Column = super::Column<Waits>;
 static COLUMNS: Columns<Waits> = Columns {
     shown: &[
         Column::sorted(
-            ("LOCK", "lock", "what is locked; the rows of a table are taken together"),
+            ("LOCK", "lock", "the locked object; the rows of a table together"),
             (20, 44),
             |lock, context, room| name(&lock, context, room),
             |lock, context| Value::Text(lock.name(context).into()),
@@ -125,43 +125,43 @@ static COLUMNS: Columns<Waits> = Columns {
             |lock, _| lock.seen.map(|seen| seen.waiting.into()).filter(|count| *count > 0),
         ),
         Column::number(
-            ("WAITS", "waits", "waits that were seen: one that was over between two looks was not"),
+            ("WAITS", "waits", "observed waits; a wait that ended between two polls is not seen"),
             (6, 8),
             Tone::Plain,
             |lock, _| i64::try_from(lock.seen?.waits).ok(),
         ),
         Column::age(
-            ("TOTAL", "total", "how long all of them have lasted together, at least"),
+            ("TOTAL", "total", "total duration, at least"),
             (7, 7),
             Tone::Plain,
             |lock, _| Some(lock.seen?.total),
         ),
         Column::age(
-            ("LONGEST", "longest", "how long the longest of them has lasted, at least"),
+            ("LONGEST", "longest", "longest duration, at least"),
             (7, 7),
             Tone::Plain,
             |lock, _| Some(lock.seen?.longest),
         ),
-        Column::age(("MEAN", "mean", "how long one has lasted on average"), (6, 6), Tone::Dim, |lock, _| {
+        Column::age(("MEAN", "mean", "average duration"), (6, 6), Tone::Dim, |lock, _| {
             lock.seen.and_then(mean)
         })
         .rank(1),
         Column::sorted(
-            ("LAST", "last", "when somebody was last seen waiting for it"),
+            ("LAST", "last", "when a session was last seen waiting for it"),
             (6, 6),
             |lock, context, _| last(context, &lock),
             |lock, context| Value::number(context.age(lock.last())),
         )
         .right(),
         Column::age(
-            ("COUNTED", "counted", "how long it was waited for as the schema's observe_lock_waits() has counted, also while locktop did not look"),
+            ("COUNTED", "counted", "total wait time counted by the schema's observe_lock_waits(), also while locktop was not running"),
             (7, 7),
             Tone::Plain,
             |lock, _| Some(lock.counted?.total),
         )
         .only_where(has_counted),
         Column::text(
-            ("MODE", "mode", "the lock mode that the longest wait asked for"),
+            ("MODE", "mode", "the lock mode requested by the longest wait"),
             (10, 20),
             |lock, _| lock.longest_mode().map(LockMode::short),
         )
@@ -190,7 +190,7 @@ pub(super) static PANE: Definition = Definition {
             (a, b) => a.is_none().cmp(&b.is_none()),
         });
     },
-    empty: "since locktop began to look no session was seen waiting for a lock",
+    empty: "no session has been seen waiting for a lock since locktop started",
     facts: |context, _| facts(context),
     read: |context| Read { at: context.view.lock_waits.since, error: None },
     name: |context, id| {
@@ -203,11 +203,9 @@ pub(super) static PANE: Definition = Definition {
         RowId::Waits(tag) => detail(context, &tag),
         _ => None,
     },
-    ..Definition::new(
-        ("Waits", "a lock that was waited for; its sessions are above"),
-        &COLUMNS,
-        |context, _| rows(context),
-    )
+    ..Definition::new(("Waits", "a lock with waits; its sessions are above"), &COLUMNS, |context, _| {
+        rows(context)
+    })
 };
 
 /// `since 13:40:02 · 12 locks · 1h04m in all`
@@ -216,9 +214,9 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let since = waits.since.map(|since| (format!("since {}", context.time_of_day(since)), Tone::Plain));
     let mut facts: Vec<Fact> = since.into_iter().collect();
     facts.push((count(waits.locks.len(), "lock", "locks"), Tone::Plain));
-    facts.push((format!("{} waited in all", text::duration(waits.total())), Tone::Plain));
+    facts.push((format!("{} waited in total", text::duration(waits.total())), Tone::Plain));
     if waits.forgotten > 0 {
-        facts.push((format!("{} lesser ones forgotten", text::count(waits.forgotten)), Tone::Dim));
+        facts.push((format!("{} smaller ones dropped", text::count(waits.forgotten)), Tone::Dim));
     }
     let tables = &context.snapshot.systems.contended;
     if has_counted(context) {
@@ -269,7 +267,7 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
             let times = (Some(seen.first), Some(seen.last));
             lines.extend(bounds(context, seen.longest, Some(seen.longest_mode), times));
         }
-        None => lines.push(heading(format!("Nobody was seen waiting for it since {since}"))),
+        None => lines.push(heading(format!("No session was seen waiting for it since {since}"))),
     }
     if let Some(counted) = lock.counted {
         lines.push(Line::new());
@@ -303,8 +301,8 @@ fn bounds(
 
 /// Why the true numbers may be larger.
 const AT_LEAST: [&str; 2] = [
-    "  A wait that is over between two looks is not seen, nor what one still lasted",
-    "  after the last look: the true numbers are these or larger.",
+    "  A wait that ends between two polls is not seen, nor the rest of a wait",
+    "  after the last poll: the true numbers are these or larger.",
 ];
 
 /// Who waits for it now, and behind whom.
@@ -314,7 +312,7 @@ fn now(context: &Context<'_>, tag: &LockTag) -> Vec<Line> {
     let waiting: Vec<(&Queue, &Waiter)> =
         all.filter(|(queue, waiter)| contended(context.awaited(&queue.tag, waiter.pid)) == *tag).collect();
     if waiting.is_empty() {
-        return vec![heading("Nobody waits for it now")];
+        return vec![heading("No session waits for it now")];
     }
     let mut lines = vec![heading(format!("Waiting now: {}", waiting.len()))];
     lines.extend(waiting.iter().take(LIST).map(|(queue, waiter)| waiting_line(context, queue, waiter)));

@@ -9,10 +9,10 @@ pub(super) const WHO: Words = ("WHO", "who", WHO_HELP);
 pub(super) const WHO_HELP: &str =
     "role@application; in a narrow column the application, or else the role, or the address";
 pub(super) const QUERY: Words = ("QUERY", "query", "the query it runs, or ran last");
-pub(super) const XACT: Words = ("XACT", "xact", "age of its transaction; w: it has written");
+pub(super) const XACT: Words = ("XACT", "xact", "age of its transaction; w: it may have written");
 pub(super) const BLOCKS: Words =
     ("BLOCKS", "blocks", "sessions that wait behind it, directly or through others");
-pub(super) const TABLE: Words = ("TABLE", "table", "where the row is");
+pub(super) const TABLE: Words = ("TABLE", "table", "the table of the row");
 pub(super) const WORKER: Words = ("WORKER", "worker", "the worker, as the table names it");
-pub(super) const TRY: Words = ("TRY", "try", "the attempt, and how many there may be");
+pub(super) const TRY: Words = ("TRY", "try", "the attempt, and the limit");
 pub(super) const BEAT: Words = ("BEAT", "beat", "since the worker's last heartbeat");

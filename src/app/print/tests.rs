@@ -88,9 +88,9 @@ fn a_table_that_may_not_be_read_is_one_line() {
     snapshot.systems = std::sync::Arc::new(systems);
     let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
     for (line, reason) in [
-        (format!("Tasks: never read: {error}"), error),
-        ("Leases: never read: no lease for you".to_owned(), "no lease for you"),
-        ("Queue: never read: no queue for you".to_owned(), "no queue for you"),
+        (format!("Tasks: cannot be read: {error}"), error),
+        ("Leases: cannot be read: no lease for you".to_owned(), "no lease for you"),
+        ("Queue: cannot be read: no queue for you".to_owned(), "no queue for you"),
     ] {
         assert_eq!(text.lines().filter(|one| one.starts_with(&line)).count(), 1, "{line} in {text}");
         assert_eq!(text.matches(reason).count(), 1, "{reason} in {text}");

@@ -111,7 +111,7 @@ fn nothing_acts_in_the_past() {
     for key in ["K", "C", "R", "U", "E", "T", "D", "X", "p", "<enter>K", "!K"] {
         assert_eq!(drive(&mut app, key), [], "{key}");
         assert!(app.dialog.is_none() && !app.paused, "{key}");
-        assert_eq!(app.notice.as_ref().unwrap().text, "this is 14:03:00: Esc for now", "{key}");
+        assert_eq!(app.notice.as_ref().unwrap().text, "this is 14:03:00: Esc returns to now", "{key}");
         app.pages.clear();
     }
     drive(&mut app, "<esc>K");
@@ -191,7 +191,10 @@ fn who_goes_to_trouble_is_told_what_it_was() {
     };
     assert_eq!(to("(", Some(Trouble::Begun)).as_deref(), Some("4312 began · 1 more"));
     assert_eq!(to(")", Some(Trouble::Action)).as_deref(), Some("asked"));
-    assert_eq!(to("(", Some(Trouble::NoAnswer)).as_deref(), Some("after this look nobody answered"));
+    assert_eq!(
+        to("(", Some(Trouble::NoAnswer)).as_deref(),
+        Some("the server did not answer after this snapshot")
+    );
     assert_eq!(to("[", Some(Trouble::Begun)), None, "who only steps sees the time line");
 }
 
@@ -272,24 +275,23 @@ fn the_help_is_that_of_a_recording() {
     };
     let has = |lines: &[String], wanted: &str| lines.iter().any(|line| line.contains(wanted));
     let live = text(&keeping());
-    for wanted in
-        ["LIVE 1s", "PAST 4m29s", "hold the screen still", "Esc is back to now", "TLS", "▲ 631 of 900"]
+    for wanted in ["LIVE 1s", "PAST 4m29s", "freeze the screen", "Esc returns to now", "TLS", "▲ 631 of 900"]
     {
         assert!(has(&live, wanted), "{wanted}");
     }
-    assert!(!has(&live, "STANDS"));
+    assert!(!has(&live, "PAUSED"));
     let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
     app.replay_at(None);
     answer(&mut app, Some(look(40)));
     let recording = text(&app);
     for wanted in [
-        "STANDS ×1",
+        "PAUSED ×1",
         "PLAYS ×4",
-        "p                play it, and stop",
+        "p                play or pause",
         "+ =              play twice as fast",
         "-                play half as fast",
-        "nothing is the end",
-        "somebody began to block others",
+        "empty: the end",
+        "a session began to block others",
         "This recording",
         "recorded as",
     ] {
@@ -298,7 +300,7 @@ fn the_help_is_that_of_a_recording() {
     for unwanted in [
         "LIVE 1s",
         "PAST",
-        "back to now",
+        "returns to now",
         "refresh",
         "Act: each asks first",
         "This connection",

@@ -134,7 +134,7 @@ fn a_task_stays_selected_when_it_starts_and_a_finding_leads_to_it() {
         app.detail_lines(subject, 100).unwrap().iter().map(crate::app::line::Line::plain).collect();
     let text = text.join("\n");
     assert!(text.contains("could not serialize access due to concurrent update"), "{text}");
-    assert!(text.contains("6107, which is gone"), "{text}");
+    assert!(text.contains("6107, which has ended"), "{text}");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn any_keys_in_any_order_keep_the_state_sound() {
 #[test]
 fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
     let mut app = app(sample::incident(0.0));
-    for (key, words) in [("5", "there are no leases here"), ("6", "there is no table task_queue")] {
+    for (key, words) in [("5", "no leases here"), ("6", "no table task_queue")] {
         drive(&mut app, key);
         assert_eq!(app.screen, Screen::Overview);
         assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains(words)), "{key}");
@@ -401,7 +401,7 @@ fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
     };
     let short = crate::model::snapshot::Keepalives { idle: 60, interval: 10, count: 6, check: 0 };
     assert!(
-        text(short, 4312).contains("host lost      the server ends it after 2m00s"),
+        text(short, 4312).contains("host lost      the server terminates it after 2m00s"),
         "{}",
         text(short, 4312)
     );
@@ -424,5 +424,5 @@ fn the_waits_stand_below_the_locks_the_most_expensive_first() {
     assert_eq!(names(&app), ["Prisma Migrate"]);
     drive(&mut app, "<esc>gK");
     assert!(app.dialog.is_none(), "a lock is nobody who could be ended");
-    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("a lock that was waited for")));
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("a lock with waits")));
 }

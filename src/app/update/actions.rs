@@ -185,8 +185,8 @@ impl App {
         self.interval = next;
         match self.slowed().filter(|slowed| slowed.interval > next) {
             Some(slowed) => {
-                let why = "for the server's sake (server_load in the config)";
-                self.say(format!("asked for every {next}s; every {}s {why}", slowed.interval))
+                let why = "to limit the server's load (server_load in the config)";
+                self.say(format!("requested every {next}s; every {}s {why}", slowed.interval))
             }
             None => self.say(format!("refresh every {next}s")),
         };
@@ -221,7 +221,7 @@ impl App {
         if self.screen != Screen::Blame {
             let key = self.settings.keymap.key(Action::Go(Screen::Blame));
             let key = key.map(|key| key.to_string()).unwrap_or_default();
-            return self.say(format!("that is for the Blame screen; {key} goes there"));
+            return self.say(format!("only for the Blame screen ({key})"));
         }
         self.blamed = blamed;
         self.invalidate();
@@ -235,7 +235,7 @@ impl App {
 
     pub(super) fn toggle_wrap(&mut self) -> Update {
         if !matches!(self.pages.last(), Some(Page::Detail { .. })) {
-            return self.say("wrapping is for the detail view; Enter opens it");
+            return self.say("wrapping is only for the detail view (Enter)");
         }
         self.wrap = !self.wrap;
         Update::redraw()

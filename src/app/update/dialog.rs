@@ -158,7 +158,7 @@ impl App {
         match self.link() {
             Link::Live => None,
             Link::Connecting => Some("not connected yet"),
-            Link::Down { .. } => Some("the connection is down: nothing can be done"),
+            Link::Down { .. } => Some("the connection is down: no action is possible"),
         }
     }
 

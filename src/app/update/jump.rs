@@ -29,7 +29,7 @@ impl App {
             return update;
         }
         if place.is_some() {
-            self.say("what this event is about is gone");
+            self.say("the object of this event no longer exists");
         }
         self.open_page(Page::Detail { subject: RowId::Event(number, count), scroll: 0 })
     }
@@ -67,7 +67,7 @@ impl App {
         let Some(context) = self.context() else { return Update::none() };
         let mut links = related::related(&context, of, self.screen);
         match links.len() {
-            0 => self.say("no session, lock, task or lease that is there now belongs to this row"),
+            0 => self.say("no current session, lock, task or lease belongs to this row"),
             1 => self.go_to_link(&links.remove(0)),
             _ => self.open_page(Page::Related { links, at: 0 }),
         }

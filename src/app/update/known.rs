@@ -12,8 +12,8 @@ impl App {
         self.expected = known.applied(&self.expected).into();
         let (name, written) = (known.name(), expecting.written());
         let text = match known.verb() {
-            Verb::ExpectNoMore => format!("{name} is not expected any more"),
-            _ => format!("{name} is expected from now on"),
+            Verb::ExpectNoMore => format!("{name} is no longer expected"),
+            _ => format!("{name} is expected now"),
         };
         let is_kept = !written.is_empty();
         self.say(if is_kept { text.clone() } else { format!("{text}, in this run") });

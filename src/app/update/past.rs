@@ -58,7 +58,7 @@ impl App {
     /// Goes a step in time from what is shown.
     pub(super) fn step_in_time(&mut self, step: Step) -> Update {
         if !self.settings.history {
-            return self.say("no looks are kept: see [history] in the config");
+            return self.say("the history is off: see [history] in the config");
         }
         if let Some(going) = &mut self.going {
             going.then = Some(match (going.then, step) {
@@ -131,7 +131,7 @@ impl App {
     pub(super) fn is_past(&mut self) -> Update {
         let context = self.context();
         let time = context.map(|context| context.time_of_day(context.snapshot.taken_at)).unwrap_or_default();
-        self.say(format!("this is {time}: Esc for now"))
+        self.say(format!("this is {time}: Esc returns to now"))
     }
 
     /// Begins to type a time to go to; where no looks are kept it says so.
@@ -200,7 +200,7 @@ fn trouble_of(past: &PastView) -> Option<String> {
     match (found.pop(), trouble) {
         (Some(first), _) if found.is_empty() => Some(first.text()),
         (Some(first), _) => Some(format!("{} · {} more", first.text(), found.len())),
-        (None, Trouble::NoAnswer) => Some("after this look nobody answered".to_owned()),
+        (None, Trouble::NoAnswer) => Some("the server did not answer after this snapshot".to_owned()),
         (None, _) => None,
     }
 }

@@ -15,10 +15,10 @@ impl App {
     /// Begins to type where to; what stands there is a name of this target and time, in the current directory.
     pub(super) fn start_save(&mut self) -> Update {
         if self.replay.is_some() {
-            return self.say("this is a recording: locktop cut makes another of a part of it");
+            return self.say("this is a recording: use locktop cut to copy a part of it");
         }
         if !self.settings.history {
-            return self.say("no looks are kept: see [history] in the config");
+            return self.say("the history is off: see [history] in the config");
         }
         let Some(context) = self.context() else { return self.say("no snapshot yet") };
         let time = context.snapshot.taken_at.format("%Y%m%dT%H%M%SZ");
@@ -31,7 +31,7 @@ impl App {
     /// Begins to type a note for the events.
     pub(super) fn start_note(&mut self) -> Update {
         if self.replay.is_some() {
-            return self.say("no filter is set, and a recording takes no notes");
+            return self.say("no filter is set, and a recording cannot have notes");
         }
         if self.past.is_some() {
             return self.is_past();

@@ -167,7 +167,7 @@ late = "its late finish ends the second run too"
 [actions.unlock]
 writes = ["jobs"]
 sql = "WITH x AS (SELECT 1) UPDATE {jobs} j SET due = now() WHERE j.id = {id}::bigint AND j.due = {expires_at}"
-then = "whoever comes next gets it"
+then = "the next request gets it"
 "#;
     parse(&format!("{LEAST}{}", ACTION.replacen(old, new, 1)))
 }

@@ -49,7 +49,7 @@ fn is_held(row: &LeaseRow) -> bool {
 }
 
 fn owner(row: &LeaseRow) -> &str {
-    row.owner.as_deref().unwrap_or("nobody")
+    row.owner.as_deref().unwrap_or("no owner")
 }
 
 /// The token as it follows an owner, `, token 13`; empty where the table has none.

@@ -50,7 +50,7 @@ fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sam
             sender.tell(Told {
                 kind: Kind::ActionResult,
                 severity: Severity::Info,
-                text: "terminated 4288 app@billing: it is gone".to_owned(),
+                text: "terminated 4288 app@billing: its session ended".to_owned(),
                 subject: Some(subject),
             });
             digest.told(told.rest());
@@ -93,7 +93,7 @@ fn a_report_says_who_it_was_what_it_cost_what_it_had_run_and_how_it_ended() {
              cost 24m18s",
             "it was ongoing at the end",
             "In total, sessions waited 38m56s ± 14s in 39 waits",
-            "terminated 4288 app@billing: it is gone",
+            "terminated 4288 app@billing: its session ended",
             "SELECT balance FROM accounts WHERE id = 42",
             "As seen in snapshots: statements between",
             "26 waited.",
@@ -109,7 +109,7 @@ fn a_report_says_who_it_was_what_it_cost_what_it_had_run_and_how_it_ended() {
     let document: serde_json::Value = serde_json::from_str(&json(&report).unwrap()).unwrap();
     assert_eq!(document["blame"]["waits"], 39);
     assert_eq!(document["worst"]["waiting"], 26);
-    assert_eq!(document["actions"][0]["text"], "terminated 4288 app@billing: it is gone");
+    assert_eq!(document["actions"][0]["text"], "terminated 4288 app@billing: its session ended");
     assert_eq!(document["looks"], 180);
 }
 

@@ -14,7 +14,7 @@ pub enum Part {
     Running,
     /// `[[jobs.due]]`: jobs that may be started now, the next ones.
     Due,
-    /// `[[jobs.scheduled]]`: jobs whose time has not come, those that are tried again among them.
+    /// `[[jobs.scheduled]]`: jobs that are not due yet, those that are tried again among them.
     Scheduled,
     /// `[[jobs.blocked]]`: jobs that wait for something to end.
     Blocked,

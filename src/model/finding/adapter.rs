@@ -53,7 +53,7 @@ fn lost_jobs(
             text::count(many as u64)
         ),
     };
-    let back = first.comes_back.as_ref().map(|back| format!("returned to the queue: {back}"));
+    let back = first.comes_back.as_ref().map(|back| format!("recovery: {back}"));
     let is_late = lost.iter().any(|row| row.judged.state == State::Late);
     let leaderless = is_late.then(|| leaderless(look, place, rows)).flatten();
     let connected = adapter::connected(first.sessions, rows.sessions);

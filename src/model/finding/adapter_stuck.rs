@@ -131,7 +131,7 @@ fn not_made_due(
 }
 
 fn comes_back(row: &JobRow) -> String {
-    row.comes_back.as_ref().map(|back| format!("returned to the queue: {back}")).unwrap_or_default()
+    row.comes_back.as_ref().map(|back| format!("recovery: {back}")).unwrap_or_default()
 }
 
 fn age(look: &CheckInput<'_>, since: Option<Timestamp>) -> Option<f64> {

@@ -77,7 +77,7 @@ pub(super) fn party_text(party: Party) -> String {
 pub(crate) fn parties_text(parties: &[Party]) -> String {
     let name = |party: &Party| party_text(*party);
     match parties {
-        [] => "nobody".to_owned(),
+        [] => "no session".to_owned(),
         [one] => name(one),
         [one, two] => format!("{} and {}", name(one), name(two)),
         [one, two, three] => format!("{}, {} and {}", name(one), name(two), name(three)),

@@ -50,7 +50,7 @@ fn many<'a>(look: &CheckInput<'_>, rows: impl Iterator<Item = &'a LeaseRow>, cou
     first.map(finding).into_iter().collect()
 }
 
-/// `lease 7 of node1 ends in 1h00m, later than its duration of 1.0s permits: the clock was set back`, of the one that has the longest to go.
+/// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s permits: the clock was set back`, of the one that has the longest to go.
 fn ahead(look: &CheckInput<'_>) -> Option<Finding> {
     let now = look.snapshot.taken_at;
     let left = |row: &LeaseRow| row.expires_at.map_or(0.0, |end| (end - now).as_seconds_f64());
@@ -66,14 +66,14 @@ fn ahead(look: &CheckInput<'_>) -> Option<Finding> {
         count => format!(" ({} such leases)", text::count(count as u64)),
     };
     let summary = format!(
-        "lease {name} of {owner} ends in {ends}, later than its duration of {term} permits: the clock was set back{more}"
+        "lease {name} of {owner} ends in {ends}, later than its term of {term} permits: the clock was set back{more}"
     );
     let finding = Finding::new("lease_ahead", Severity::Warning, &summary, Subject::Lease(row.id));
     Some(finding.short(format!("lease {name} of {owner} ends in {ends}, its term is {term}{more}")))
 }
 
 fn words(row: &LeaseRow) -> String {
-    let owner = row.owner.as_deref().unwrap_or("nobody");
+    let owner = row.owner.as_deref().unwrap_or("no owner");
     text::fit(&text::one_line_prefix(owner, 40), 40).into_owned()
 }
 

@@ -39,7 +39,7 @@ pub enum LimitState {
     Near,
     /// Less than 80 % of it is used up.
     Open,
-    /// The table does not say how many there may be, or for how long.
+    /// The table does not say the limit, or for how long.
     Unknown,
     /// The window is over: the next request begins another.
     Over,

@@ -26,5 +26,5 @@ pub(super) fn render(
 }
 
 fn gone() -> Vec<Line> {
-    vec![Line::new(), Line::new().with("  Gone. Esc goes back.", Tone::Warning)]
+    vec![Line::new(), Line::new().with("  No longer exists. Esc returns.", Tone::Warning)]
 }

@@ -26,7 +26,7 @@ pub(super) fn render(
     };
     let headings = pane.table().headings();
     let columns = headings.iter().map(|column| line((column.title, column.name)));
-    let usual = Line::new().with("the usual order: what is worst first", Tone::Plain);
+    let usual = Line::new().with("default (worst first)", Tone::Plain);
     let lines: Vec<Line> = columns.chain([usual]).collect();
     super::choices(frame, area, &format!("Sort {}", pane.title()), (&lines, selected), theme);
 }

@@ -19,7 +19,7 @@ fn view() -> Arc<View> {
             sender.tell(Told {
                 kind: Kind::ActionResult,
                 severity: Severity::Info,
-                text: "terminated 4288 app@billing: it is gone".to_owned(),
+                text: "terminated 4288 app@billing: its session ended".to_owned(),
                 subject: Some(Subject::Backend(BackendId { pid: 4288, backend_start: Some(at(-3600.0)) })),
             });
             digest.told(told.rest());
@@ -54,7 +54,7 @@ fn blame_at_three_sizes() {
 #[test]
 fn a_key_of_the_blame_screen_says_so_elsewhere() {
     let text = stage(80, 24).keys("7b").text();
-    assert!(text.contains("that is for the Blame screen; 9 goes there"), "{text}");
+    assert!(text.contains("only for the Blame screen (9)"), "{text}");
 }
 
 #[test]

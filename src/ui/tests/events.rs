@@ -98,7 +98,7 @@ fn enter_leads_to_the_row_and_escape_back() {
 #[test]
 fn what_is_gone_is_said_to_be_gone() {
     let text = Stage::new(120, 35).view(story()).keys(&found("terminated 4312")).keys("<enter>").text();
-    assert!(text.contains("what this event is about is gone"), "{text}");
+    assert!(text.contains("the object of this event no longer exists"), "{text}");
     assert!(text.contains("Other events about the same") && text.contains("began to block others"), "{text}");
 }
 

@@ -130,7 +130,7 @@ impl World {
             self.digest.rights_told(Some(Arc::new(rights)));
         }
         if self.views.len() % 40 == 10 {
-            // Somebody is expected from now on, and later is not any more.
+            // Somebody is expected now, and later is not any more.
             let entry = |application: &str| ExpectedBlocker {
                 application: Some(application.into()),
                 reason: Some(format!("since {now}").into()),

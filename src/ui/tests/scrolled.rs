@@ -67,10 +67,10 @@ fn the_help_can_be_scrolled_to_its_end_at_every_size() {
 fn the_help_is_searched_while_one_types() {
     let stage = |keys| Stage::new(80, 24).view(sample::incident(0.0).view()).keys(keys);
     let text = stage("?/ORPHAN").text();
-    assert!(text.contains("a task that is running by the log") && text.contains("Words"), "{text}");
+    assert!(text.contains("a task recorded as running") && text.contains("Words"), "{text}");
     assert!(!text.contains("row above") && text.contains("/ORPHAN"), "{text}");
     let text = stage("?/zzz<enter>").text();
-    assert!(text.contains("nothing in the help has that in it") && text.contains("Help · /zzz"), "{text}");
+    assert!(text.contains("no match in the help") && text.contains("Help · /zzz"), "{text}");
     // Escape from the line undoes it, Escape on the page takes the search away and then the page.
     for (keys, is_help, is_whole) in [
         ("?/zzz<esc>", true, true),

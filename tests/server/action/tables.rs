@@ -141,7 +141,7 @@ async fn ended_as_seen(place: &mut Place) {
         let before = LeaseTarget { renewed_at: seen.renewed_at - term, ..seen.clone() };
         others.push((later, "it was acquired again"));
         others.push((before, "it was acquired again"));
-        others.push((LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its duration has changed"));
+        others.push((LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its term has changed"));
     }
     for (other, words) in others {
         place.is(Verb::Unlock, TargetKind::Lease(other), Outcome::Changed, words).await;
@@ -376,7 +376,12 @@ async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
         assert_eq!(claimed.status.as_deref(), Some("processing"));
         for verb in [Verb::Requeue, Verb::SetAside] {
             place
-                .is(verb, TargetKind::Item(claimed.clone()), Outcome::Refused, "has it in the session of pid")
+                .is(
+                    verb,
+                    TargetKind::Item(claimed.clone()),
+                    Outcome::Refused,
+                    "holds it in the session of pid",
+                )
                 .await;
         }
         let other = ItemTarget { attempt: claimed.attempt.map(|attempt| attempt + 1), ..claimed.clone() };

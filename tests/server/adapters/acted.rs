@@ -131,7 +131,7 @@ async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
     ground.run("UPDATE good_job_processes SET updated_at = now() - interval '1 hour'").await;
     assert!(
         reason(&ground.job("Free"))
-            .starts_with("is lost according to lock only, and is left to its system: by itself")
+            .starts_with("is lost according to lock only, and is left to its system: automatically")
     );
 }
 
@@ -278,7 +278,7 @@ async fn a_lease_is_ended_for_whom_it_was_seen_with() {
     ground.run("UPDATE shedlock SET locked_by = 'app-2' WHERE name = 'reports'").await;
     assert_eq!(ground.act(&plan).await.0, Outcome::Changed);
     ground.run("UPDATE shedlock SET locked_by = 'app-1' WHERE name = 'reports'").await;
-    assert_eq!(ground.act(&plan).await, (Outcome::Done, "whoever comes next gets it".to_owned()));
+    assert_eq!(ground.act(&plan).await, (Outcome::Done, "the next request gets it".to_owned()));
     assert_eq!(ground.value("SELECT lock_until <= now() FROM shedlock WHERE name = 'reports'").await, "true");
     let plan = ground.lease("changelog 1");
     assert_eq!(ground.act(&plan).await.0, Outcome::Done);

@@ -92,6 +92,6 @@ async fn an_action_on_a_table_with_a_strangers_trigger_is_refused() {
     run(&info, stranger).await;
     let (status, out) = checked(&info, FILE).await;
     assert_eq!(status, Some(1), "{out}");
-    let expected = "[actions.recover]: what a trigger on public.mail_jobs runs belongs to mail_stranger";
+    let expected = "[actions.recover]: code of a trigger on public.mail_jobs runs belongs to mail_stranger";
     assert!(out.contains(expected), "{out}");
 }

@@ -115,7 +115,7 @@ async fn a_silent_instance_is_gone_or_still_connected() {
     assert_eq!((sessions("q"), sessions("r")), (0.into(), 1.into()));
     let found = view.findings.iter().find(|finding| finding.check == "adapter_job").unwrap();
     assert!(
-        found.about.starts_with("no session of its worker is connected; returned to the queue: as failed"),
+        found.about.starts_with("no session of its worker is connected; recovery: as failed"),
         "{}",
         found.about
     );

@@ -113,13 +113,13 @@ async fn good_job() {
     assert!(locks.contains("GoodJob Held "), "its lock has its name: {locks}");
     let screen = stage.screen_of('4', 120, 35);
     for words in
-        ["Jobs · GoodJob · 3 lost", "BY ITSELF", "orphan    Free", "by itself: strategy advisory", "web:2"]
+        ["Jobs · GoodJob · 3 lost", "RECOVERY", "orphan    Free", "automatically: strategy advisory", "web:2"]
     {
         assert!(screen.contains(words), "{words} in {screen}");
     }
     let detail = stage.screen_after("4<enter>", 120, 35);
     assert_eq!(stage.copied_after("4y").as_deref(), Some("GoodJob::Process.cleanup"));
-    for words in ["Job of GoodJob", "comes back", "GoodJob::Process.cleanup", "its session ended"] {
+    for words in ["Job of GoodJob", "recovery", "GoodJob::Process.cleanup", "its session ended"] {
         assert!(detail.contains(words), "{words} in {detail}");
     }
     let finding = view.findings.iter().find(|finding| finding.check == "adapter_job").unwrap();

@@ -47,7 +47,7 @@ async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
         (
             "('c', 't4', 'g', 'Taken', 'g', ms('1 h'), 'ACQUIRED')",
             "Quartz: job g.Taken will not continue without help",
-            "its trigger is ACQUIRED, and no fired row says by whom: no node takes it up again",
+            "its trigger is ACQUIRED, and no fired row has its owner: no node continues it again",
         ),
         (
             "('c', 't4', 'g', 'Left', 'g', ms('1 h'), 'BLOCKED')",
@@ -126,7 +126,7 @@ async fn what_waits_behind_a_lost_job_is_told_with_its_key() {
             "pg-boss: job q is lost (lease) and keeps key q k: 1 listed job waits for it",
         ),
     ] {
-        tells("adapter_key", &format!("{tables}{rows}"), &[(expected, "returned to the queue: ")]).await;
+        tells("adapter_key", &format!("{tables}{rows}"), &[(expected, "recovery: ")]).await;
     }
 }
 
@@ -142,10 +142,8 @@ async fn what_an_expired_semaphore_blocks_is_told() {
         )
     };
     let told = "Solid Queue: job Blocked is blocked by a limit that expired 12h00m ago (key k)";
-    tells("adapter_asleep", &rows("13 h", "12 h"), &[(told, "returned to the queue: a dispatcher frees")])
-        .await;
-    tells("adapter_asleep", &rows("12 h", "13 h"), &[(told, "returned to the queue: a dispatcher frees")])
-        .await;
+    tells("adapter_asleep", &rows("13 h", "12 h"), &[(told, "recovery: a dispatcher frees")]).await;
+    tells("adapter_asleep", &rows("12 h", "13 h"), &[(told, "recovery: a dispatcher frees")]).await;
     tells("adapter_asleep", &rows("1 h", "5 min"), &[]).await;
     tells("adapter_asleep", &rows("1 h", "-3 min"), &[]).await;
 }
@@ -181,7 +179,7 @@ async fn a_job_of_oban_without_an_attempt_left_is_stuck() {
     let rows = "INSERT INTO oban_jobs (worker, state, attempt, max_attempts) VALUES ('Spent', 'available', 20, 20), ('Again', 'available', 19, 20);";
     let expected = [(
         "Oban: job Spent will not continue without help",
-        "it is available, and no attempt is left: nobody fetches it",
+        "it is available, and no attempt is left: it is never fetched",
     )];
     tells("adapter_stuck", &format!("{}{rows}", include_str!("tables/oban.sql")), &expected).await;
 }
@@ -189,9 +187,7 @@ async fn a_job_of_oban_without_an_attempt_left_is_stuck() {
 /// Who leads is named where jobs are late, and nobody does.
 #[tokio::test]
 async fn late_jobs_say_that_nobody_leads() {
-    for (lease, begins) in
-        [("-5 minutes", "no leader: its lease expired 5m"), ("1 minute", "returned to the queue: ")]
-    {
+    for (lease, begins) in [("-5 minutes", "no leader: its lease expired 5m"), ("1 minute", "recovery: ")] {
         let rows = format!(
             "INSERT INTO river_job (kind, state, attempt, attempted_at) VALUES ('Late', 'running', 1, now() - interval '2 hours');
              INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('host', now(), now() + interval '{lease}');"

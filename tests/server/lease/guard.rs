@@ -175,7 +175,7 @@ async fn what_cannot_be_a_lease_is_refused_in_words() {
     let bare = database(server_of(versions()[0]).await).await;
     for request in [Request::new(7, "", LONG), Request::new(7, "node1", Duration::from_millis(99))] {
         let error = Lease::acquire(&bare, &request).await.unwrap_err();
-        assert_eq!(error.to_string(), "a lease needs an owner and a duration of at least 100 ms");
+        assert_eq!(error.to_string(), "a lease needs an owner and a term of at least 100 ms");
     }
     let error = Lease::acquire(&bare, &Request::new(7, "node1", LONG)).await.unwrap_err();
     assert!(matches!(error, LeaseError::Call(CallError::NotInstalled { .. })), "{error}");

@@ -171,7 +171,7 @@ async fn a_script_has_to_say_yes() {
     }
     let left = recover(&stage, &["--yes", "--task", "n\u{1b}one"]).await;
     assert_eq!(left.status, Some(1));
-    assert_eq!(left.err, "locktop: there is no task \"n␛one\" in the schema \"locktop\"\n");
+    assert_eq!(left.err, "locktop: no task \"n␛one\" in the schema \"locktop\"\n");
     assert_eq!(stage.audit().await, "");
 }
 

@@ -98,7 +98,7 @@ async fn what_was_published_is_copied_once_and_comes_in_disabled() {
             session.ask(TASKS).await,
             "1|数据同步任务|data_sync|*/5 * * * *|f\n2|报表生成任务|report_gen|0 * * * *|f\n3|数据清理任务|cleanup|0 2 * * *|f"
         );
-        let lost = "adopted from \"public\": it was running, and nobody held its key";
+        let lost = "adopted from \"public\": it was running, and no session held its key";
         assert_eq!(
             session.ask(EXECUTIONS).await,
             format!(
@@ -188,7 +188,7 @@ async fn names_and_ids_that_are_in_use_here_are_told() {
             [("scheduled_tasks", 3), ("task_execution_log", 3), ("task_queue", 1)],
             "{version}"
         );
-        let reason = "cron expression \"often\" has 1 fields in place of 5";
+        let reason = "cron expression \"often\" has 1 fields instead of 5";
         assert_eq!(
             done.tables[0].notes,
             [

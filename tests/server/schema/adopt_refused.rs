@@ -179,7 +179,7 @@ async fn a_strangers_trigger_on_our_tables_is_not_run() {
             ))
             .await;
         let error = refused(&session, &from("public")).await;
-        let expected = format!("what a trigger on locktop.scheduled_tasks runs belongs to {role}");
+        let expected = format!("code of a trigger on locktop.scheduled_tasks runs belongs to {role}");
         assert!(error.contains(&expected), "{version}: {error}");
         session.run(&format!("DROP TRIGGER trap ON locktop.scheduled_tasks; ALTER TABLE public.scheduled_tasks OWNER TO {role}")).await;
         let error = refused(&session, &from("public")).await;

@@ -150,7 +150,7 @@ async fn the_config_names_a_table_and_what_is_wrong_with_it_is_said() {
     let mut stage =
         Stage::new(&format!("CREATE SCHEMA jobs; {own}; INSERT INTO jobs.\"Leases\" VALUES (4)")).await;
     assert!(stage.look().await.snapshot.as_ref().unwrap().systems.leases.is_empty(), "not found by itself");
-    assert!(stage.screen_of('5', 80, 24).contains("there are no leases here"), "and it says so");
+    assert!(stage.screen_of('5', 80, 24).contains("no leases here"), "and it says so");
     stage.places(Places::default().with("distlock", "jobs.\"Leases\"")).await;
     let view = stage.look().await;
     assert_eq!((errors(&view), &*view.leases.rows[0].source), (vec![None], "jobs.Leases"));

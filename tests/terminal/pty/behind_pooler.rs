@@ -137,8 +137,8 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         dashboard.select_first(&root.to_string());
         dashboard.screen.keys("?\u{1b}[6~");
         dashboard.screen.shows("This connection");
-        dashboard.screen.shows("in between, in transaction mode: each look is one transaction");
-        dashboard.screen.shows("no: it is a socket of this machine");
+        dashboard.screen.shows("yes, in transaction mode: each poll is one transaction");
+        dashboard.screen.shows("no: a local socket");
         dashboard.screen.keys("\u{1b}");
         dashboard.screen.shows("─ Chains");
         dashboard.question("K", "y terminate");

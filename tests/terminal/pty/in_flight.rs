@@ -31,7 +31,7 @@ async fn what_was_asked_without_an_answer_is_told_at_the_next_start() {
     dashboard.question("K", "y terminate");
     kill_process(process, Signal::STOP).unwrap();
     dashboard.screen.keys("y");
-    dashboard.screen.shows("terminate: asking…");
+    dashboard.screen.shows("terminate: sending");
     support::wait_for("the order to be on record", || dashboard.asked() == 1);
     // On record it is before it is sent.
     support::wait_for("the server to have signalled it", || has_its_signal(pid));

@@ -31,7 +31,7 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     dashboard.screen.shows("[[expected]]");
     dashboard.screen.shows("[ ] write it to");
     dashboard.screen.keys("y");
-    dashboard.screen.shows("is expected from now on, in this run");
+    dashboard.screen.shows("is expected now, in this run");
     dashboard.screen.shows(", expected: known since 20");
     dashboard.screen.hides("CRIT");
     assert_eq!(std::fs::read_to_string(&config).unwrap(), before, "for this run alone");

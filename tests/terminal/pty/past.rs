@@ -27,13 +27,13 @@ async fn what_is_over_is_seen_again_also_while_the_server_is_silent() {
     screen.shows("( ) trouble");
     screen.shows(" of ");
     screen.keys("K");
-    screen.shows(": Esc for now");
+    screen.shows(": Esc returns to now");
     screen.keys("2");
     screen.shows(&root);
     screen.keys("t");
     screen.shows("Enter goes");
     screen.keys("never<enter>");
-    screen.shows("worst; nothing is now");
+    screen.shows("worst; empty: now");
     screen.keys("tworst<enter>");
     screen.shows(&root);
     screen.keys("<esc>");
@@ -67,7 +67,7 @@ async fn who_wants_no_history_has_none() {
     let mut screen = incident.screen((80, 24), &[], &["--config", config.to_str().unwrap()]);
     screen.shows(&incident.root().to_string());
     screen.keys("[");
-    screen.shows("no looks are kept: see [history] in the config");
+    screen.shows("the history is off: see [history] in the config");
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
 }
@@ -86,7 +86,7 @@ async fn a_recording_is_shown_when_the_server_is_gone() {
         incident.root().to_string()
     };
     let mut screen = Screen::spawn((120, 35), &[], &["replay", place]);
-    screen.shows("STANDS ×1");
+    screen.shows("PAUSED ×1");
     screen.shows("▲ 1 of");
     screen.shows(&root);
     screen.keys("]");

@@ -249,7 +249,7 @@ const PICTURES: [Picture; 13] = [
         rows: TALL,
         keys: "8g",
         shows: &["Events ·", "began to block"],
-        about: "Events: what changed, the newest first",
+        about: "Events: changes, the newest first",
     },
     Picture {
         name: "blame",

@@ -29,7 +29,7 @@ pub enum Loss {
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// A request that no lease can be made of.
-    #[error("a lease needs an owner and a duration of at least {} ms", SHORTEST.as_millis())]
+    #[error("a lease needs an owner and a term of at least {} ms", SHORTEST.as_millis())]
     Request,
     /// No connection to the server could be made.
     #[error(transparent)]

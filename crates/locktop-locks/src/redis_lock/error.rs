@@ -17,7 +17,7 @@ pub enum SetupError {
     #[error("{0} is named twice: each server has one vote")]
     Twice(RedisUrl),
     /// This term is shorter than 100 ms, which leaves no time for the answers of a majority.
-    #[error("a duration of {} ms is too short for a lock in Redis: use at least 100 ms", .0.as_millis())]
+    #[error("a term of {} ms is too short for a lock in Redis: use at least 100 ms", .0.as_millis())]
     Term(Duration),
 }
 

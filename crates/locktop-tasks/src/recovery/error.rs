@@ -34,7 +34,7 @@ pub enum RecoverError {
     #[error("the schema {} is too old for this: run \"locktop schema install\" to upgrade it", .0.quoted())]
     Old(SchemaName),
     /// No task has the name that was given.
-    #[error("there is no task \"{name}\" in the schema {}", .schema.quoted())]
+    #[error("no task \"{name}\" in the schema {}", .schema.quoted())]
     NoTask {
         /// The schema whose tasks were looked at.
         schema: SchemaName,

@@ -39,8 +39,8 @@ fn host_lost(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     }
     let keepalives = context.snapshot.server()?.keepalives;
     let words = match keepalives.after() {
-        Some(seconds) => format!("the server ends it after {} (tcp_keepalives_*)", crate::text::duration(seconds.into())),
-        None => "the server ends it when its system says so: on Linux after 2h11m, unless tcp_keepalives_* are set".to_owned(),
+        Some(seconds) => format!("the server terminates it after {} (tcp_keepalives_*)", crate::text::duration(seconds.into())),
+        None => "the server terminates it when its operating system reports it: on Linux after 2h11m, unless tcp_keepalives_* are set".to_owned(),
     };
     Some(field("host lost", words, Tone::Dim))
 }
@@ -109,11 +109,11 @@ fn since(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
 fn explain_type(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "autovacuum worker" => {
-            "it will start again; one \"to prevent wraparound\" does not give way by itself"
+            "it will start again; one \"to prevent wraparound\" is not canceled automatically"
         }
-        "walsender" => "a standby or a subscriber reads from it",
+        "walsender" => "sends WAL to a standby or a subscriber",
         "startup" => "replays WAL on a standby: the cause is on the primary",
-        "parallel worker" => "part of a parallel query: ending its leader ends it",
+        "parallel worker" => "part of a parallel query: terminate its leader instead",
         "logical replication worker" => "applies changes of a subscription; it will start again",
         _ => return None,
     })
@@ -134,7 +134,7 @@ fn rights(context: &Context<'_>, backend: &Backend) -> Option<Line> {
         return None;
     }
     Some(match rights.lacks(Verb::Terminate, owner, kind) {
-        None => field("this role", "may cancel and end it", Tone::Plain),
+        None => field("this role", "can cancel and terminate it", Tone::Plain),
         Some(lack) => field("this role", lack.to_string(), Tone::Warning),
     })
 }
@@ -167,8 +167,7 @@ fn waiting(context: &Context<'_>, subject: Party) -> Vec<Line> {
         let timeout = context.snapshot.server().and_then(|server| server.deadlock_timeout);
         let timeout =
             timeout.map(|timeout| format!(", {} unless it set another", crate::text::duration(timeout)));
-        let breaks =
-            "part of a deadlock; the server breaks it once somebody in it has waited for deadlock_timeout";
+        let breaks = "part of a deadlock; the server breaks it when one of its sessions has waited for deadlock_timeout";
         lines.push(field("", format!("{breaks}{}", timeout.unwrap_or_default()), Tone::Critical));
     }
     lines
@@ -192,7 +191,7 @@ fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
     let size = context.snapshot.server().map_or(0, |server| server.query_size as usize);
     // The server keeps one byte less than the size it names, and cuts on a character (pgstat_clip_activity).
     if size > 0 && query.bytes() + 4 >= size {
-        let note = format!("  cut by the server (track_activity_query_size = {size} bytes)");
+        let note = format!("  truncated by the server (track_activity_query_size = {size} bytes)");
         lines.push(Line::new().with(note, Tone::Dim));
     }
     lines
@@ -263,7 +262,11 @@ pub(in crate::app::panes) fn prepared(context: &Context<'_>, xact: VirtualTransa
         field("gid", crate::text::one_line(&row.gid), Tone::Plain),
         fields(&[("owner", text(&row.owner)), ("database", text(&row.database))]),
         field("prepared", ago(context, row.prepared), Tone::Warning),
-        field("", "it has no process: it stays, with its locks, until somebody ends it", Tone::Warning),
+        field(
+            "",
+            "it has no process: it holds its locks until it is committed or rolled back",
+            Tone::Warning,
+        ),
         field("to end it", format!("ROLLBACK PREPARED {gid};"), Tone::Key),
         field("or", format!("COMMIT PREPARED {gid};   (as its owner, in its database)"), Tone::Key),
     ];

@@ -68,10 +68,8 @@ static COLUMNS: Columns<Backends> = Columns {
             running(context, b)
         })
         .rank(1),
-        Column::cell(("WAIT EVENT", "event", "what it waits for: type and event"), (13, 24), |b, _, _| {
-            event(b)
-        })
-        .rank(3),
+        Column::cell(("WAIT EVENT", "event", "its wait event: type and name"), (13, 24), |b, _, _| event(b))
+            .rank(3),
         Column::text(DB, (6, 12), |b, _| b.database.as_deref()).rank(4).only_where(several_databases),
         Column::sorted(
             WHO,
@@ -85,7 +83,7 @@ static COLUMNS: Columns<Backends> = Columns {
         Column::statement(QUERY, (10, 0), |b, _| b.query.as_ref()),
     ],
     others: &[Column::age(
-        ("WAIT", "wait", "how long it waits for a lock"),
+        ("WAIT", "wait", "how long it has waited for a lock"),
         (6, 6),
         Tone::Plain,
         |b, context| wait(context, b),

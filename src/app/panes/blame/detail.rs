@@ -35,8 +35,7 @@ pub(super) fn root(context: &Context<'_>, row: &Row) -> Vec<Line> {
         let known = named.into_iter().filter(|(_, value)| !value.is_empty());
         lines.extend(known.map(|(label, value)| field(label, value.to_string(), Tone::Plain)));
     } else if row.keys.is_empty() {
-        lines
-            .push(Line::new().with("  They are too many to be told apart: these cost the least.", Tone::Dim));
+        lines.push(Line::new().with("  Too many to list: these cost the least.", Tone::Dim));
     }
     let blame = &context.view.blame;
     let episodes = blame.episodes_in(context.index.blame.span).filter(|episode| row.has(episode));
@@ -61,7 +60,7 @@ pub(in crate::app::panes) fn episode(context: &Context<'_>, episode: &Episode) -
     let mut lines =
         vec![field("root", party(episode), Tone::Title), field("on", episode.lock.to_string(), Tone::Plain)];
     let is_there = context.view.blame.goes_on(episode);
-    let last = if is_there { "it goes on at" } else { "until" };
+    let last = if is_there { "ongoing at" } else { "until" };
     lines.push(fields(&[
         ("blocked others from", moment(episode.begin)),
         (last, context.time_of_day(episode.last)),
@@ -90,11 +89,9 @@ fn ended(context: &Context<'_>, episode: &Episode) -> String {
     let is_there = context.view.blame.goes_on(episode);
     match episode.ending {
         Ending::GoesOn if is_there => String::new(),
-        Ending::GoesOn => "nobody waits just now".to_owned(),
-        Ending::Itself if episode.note.is_empty() => {
-            "by itself: its transaction ended, or the waits ended".to_owned()
-        }
-        Ending::Itself => format!("{}: nothing is on record here", episode.note),
+        Ending::GoesOn => "no waiters now".to_owned(),
+        Ending::Itself if episode.note.is_empty() => "its transaction ended, or the waits ended".to_owned(),
+        Ending::Itself => format!("{}, outside locktop", episode.note),
         Ending::Deadlock => "the server broke a deadlock".to_owned(),
         Ending::Action => episode.note.to_string(),
     }
@@ -130,9 +127,10 @@ fn ran(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
         line.with(ran.statement.to_string(), Tone::Plain)
     };
     let mut lines = Vec::new();
-    let ran = format!("What {} ran, as seen in looks: there may be others", party(episode));
+    let ran = format!("Statements of {}, as seen in snapshots (others may be missing)", party(episode));
     let waited =
-        "Who waited in line behind it and held up the others: without that request they go on".to_owned();
+        "Requests that waited behind it and blocked others: without them, the others would have continued"
+            .to_owned();
     for (title, rows) in [(waited, in_line), (ran, own)] {
         if !rows.is_empty() {
             lines.extend([Line::new(), heading(title)]);
@@ -146,8 +144,8 @@ fn how_counted() -> [Line; 4] {
     let line = |text: &str| Line::new().with(text, Tone::Dim);
     [
         Line::new(),
-        line("  Each look adds the time since the look before for everybody who waits,"),
-        line("  split evenly among the roots he waits behind: right on average, and in"),
+        line("  Each snapshot adds the time since the previous one for every waiting session,"),
+        line("  split evenly among its root blockers: correct on average, and in"),
         line("  19 of 20 cases within ±."),
     ]
 }

@@ -40,47 +40,53 @@ type Column = crate::app::panes::Column<Roots>;
 static COLUMNS: Columns<Roots> = Columns {
     shown: &[
         Column::age(
-            ("COST", "cost", "how long others waited for it, all of them together"),
+            ("COST", "cost", "how long others waited for it, in total"),
             (7, 7),
             Tone::Warning,
             |row, _| Some(row.sums.seconds),
         ),
         Column::sorted(
-            ("SHARE", "share", "of all that was waited in this time"),
+            ("SHARE", "share", "share of all waiting in this time"),
             (11, 14),
             |row, context, room| Cell::plain(part_bar(share(context, row), room)),
             |row, context| Value::Number(100.0 * share(context, row)),
         ),
-        Column::number(("MAX", "max", "the most that waited at one look"), (4, 5), Tone::Plain, |row, _| {
-            Some(row.sums.most.into())
-        }),
+        Column::number(
+            ("MAX", "max", "the most sessions that waited at the same time"),
+            (4, 5),
+            Tone::Plain,
+            |row, _| Some(row.sums.most.into()),
+        ),
         Column::cell(
-            (
-                "ROOT",
-                "root",
-                "who made others wait: application, what it did, and its statement without literals",
-            ),
+            ("ROOT", "root", "the root blocker: application, state, and its statement without literals"),
             (24, 0),
             |row, _, _| Cell::plain(row.name.clone()),
         ),
         Column::sorted(
-            ("ON", "on", "what they waited for; of several locks the one that cost the most"),
+            ("ON", "on", "the lock they waited for; if several, the one that cost the most"),
             (12, 20),
             |row, _, room| Cell::plain(on(row, room)),
             |row, _| Value::text(Some(&row.on)),
         ),
         Column::number(
-            ("EPISODES", "episodes", "how often: a root on a lock, from the first who waits to the last"),
+            (
+                "EPISODES",
+                "episodes",
+                "how often: a root blocker of a lock, from its first waiter to its last",
+            ),
             (8, 8),
             Tone::Plain,
             |row, _| i64::try_from(row.episodes).ok(),
         ),
-        Column::number(("WAITS", "waits", "waits that were seen to begin; one behind several roots, or one after the other, counts for each"), (7, 7), Tone::Plain, |row, _| {
-            i64::try_from(row.sums.waits).ok()
-        })
+        Column::number(
+            ("WAITS", "waits", "waits whose start was seen; a wait behind several roots counts for each"),
+            (7, 7),
+            Tone::Plain,
+            |row, _| i64::try_from(row.sums.waits).ok(),
+        )
         .rank(1),
         Column::sorted(
-            ("±", "error", "so far the cost may be off: two standard errors"),
+            ("±", "error", "error of the cost: two standard errors"),
             (6, 6),
             |row, _, _| Cell::toned(text::duration(error(&row.sums)), Tone::Dim),
             |row, _| Value::Number(error(&row.sums)),
@@ -92,7 +98,7 @@ static COLUMNS: Columns<Roots> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    empty: "nobody was seen waiting for a lock in this time",
+    empty: "no session was seen waiting for a lock in this time",
     facts: |context, _| facts(context),
     read: |context| Read { at: context.view.blame.until, error: None },
     keys: &[Action::BlameBy, Action::BlameSpan],
@@ -101,7 +107,7 @@ pub(super) static PANE: Definition = Definition {
         row(context, id).map_or_else(|| "a root".to_owned(), |row| text::fit(&row.name, 20).into_owned())
     },
     detail: |context, id, _| Some(detail::root(context, row(context, id)?)),
-    ..Definition::new(("Blame", "who made others wait; its episodes are below"), &COLUMNS, |context, _| {
+    ..Definition::new(("Blame", "a root blocker; its episodes are below"), &COLUMNS, |context, _| {
         Row::all(context.index.blame.rows.len())
     })
 };
@@ -163,7 +169,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if shown.span.first_minute(blame).is_none() && blame.before.sessions > 0 {
         let longest = blame.before.longest.map(|longest| format!(", ≤ {}", text::duration(longest)));
         let longest = longest.unwrap_or_default();
-        facts.push((format!("{} waited already{longest}", blame.before.sessions), Tone::Past));
+        facts.push((format!("{} already waiting{longest}", blame.before.sessions), Tone::Past));
     }
     facts
 }

@@ -54,21 +54,21 @@ static COLUMNS: Columns<Lines> = Columns {
             |(event, _), context| Value::Text(Cow::Owned(context.day_and_time(event.at))),
         ),
         Column::sorted(
-            ("SEV", "severity", "how bad: CRIT, warn, or nothing"),
+            ("SEV", "severity", "severity: CRIT, warn, or empty"),
             (4, 4),
             |(event, _), _, _| Cell::toned(word(event.severity), tone(event.severity)),
             |(event, _), _| Value::text(Some(rank(event.severity))),
         )
         .right(),
         Column::sorted(
-            ("KIND", "kind", "what kind of event"),
+            ("KIND", "kind", "kind of event"),
             (13, 13),
             |(event, count), _, _| Cell::toned(kind(event, count), line_tone(event, count)),
             |(event, count), _| Value::text(Some(kind(event, count))),
         )
         .rank(1),
         Column::cell(
-            ("WHAT", "what", "what happened; alike ones seen at once are one line"),
+            ("WHAT", "what", "the event; similar events at the same time are one line"),
             (45, 0),
             |(event, count), context, _| {
                 let stands_out = event.kind.is_action() || is_routine(event, count);
@@ -94,7 +94,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     name: |_, id| match id {
         RowId::Event(first, 1) => format!("Event {first}"),
         RowId::Event(_, count) => format!("{count} events"),
-        RowId::Routine(_) => "Routine of a minute".to_owned(),
+        RowId::Routine(_) => "Routine events of a minute".to_owned(),
         _ => String::new(),
     },
     label: |_, id| match id {

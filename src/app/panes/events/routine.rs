@@ -20,7 +20,7 @@ const WORDS: [(&str, &[(Kind, &str)]); 2] = [
         "leases",
         &[
             (Kind::LeaseTaken, "taken"),
-            (Kind::LeaseReleased, "given back"),
+            (Kind::LeaseReleased, "released"),
             (Kind::LeaseChanged, "with another owner"),
         ],
     ),

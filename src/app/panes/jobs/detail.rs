@@ -21,7 +21,7 @@ pub(super) fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Li
     let (job, judged) = (&row.job, &row.judged);
     let mut lines = vec![
         state(judged.state.as_str(), tone(judged.state), why(context, row)),
-        field("comes back", words(row.comes_back.as_ref()), Tone::Plain),
+        field("recovery", words(row.comes_back.as_ref()), Tone::Plain),
         field("job", words(job.name.as_ref()), Tone::Plain),
         field("id", text::one_line(&job.id), Tone::Plain),
         field("kept in", with_version(context, row.place), Tone::Plain),
@@ -82,39 +82,43 @@ fn why(context: &Context<'_>, row: &JobRow) -> String {
     let words = match (row.judged.state, row.judged.proof) {
         (State::Orphan, Proof::Lock) => {
             return format!(
-                ": nobody has held its lock for {since}; its session ended, its process may not be"
+                ": no session has held its lock for {since}; its session ended, but its process may still run"
             );
         }
-        (State::Orphan, _) => ": the session that it names is gone",
+        (State::Orphan, _) => ": the session recorded for it has ended",
         (State::Lost, Proof::Heartbeat) => {
             return format!(
-                ": its worker was last heard of {since} ago, longer than its system allows; it may still be at work"
+                ": the last heartbeat of its worker was {since} ago, longer than its system permits; it may still be working"
             );
         }
         (State::Lost, Proof::Presence) => {
             return format!(
-                ": no session of a worker has been connected for {since}; behind a pooler that is a hint"
+                ": no session of a worker has been connected for {since}; only a hint behind a pooler"
             );
         }
         (State::Unknown, Proof::Presence) => {
             return format!(": no session of a worker has been connected for {since}");
         }
-        (State::Lost, Proof::Absent) => ": its worker is not listed any more; nobody finishes it",
+        (State::Lost, Proof::Absent) => ": its worker is no longer listed, and no other worker finishes it",
         (State::Lost, _) => {
-            return format!(": its lease ended {since} ago; whether its worker still works is not known");
+            return format!(": its lease expired {since} ago; not known whether its worker is still working");
         }
-        (State::Late, _) => ": its system should have put it back by now; who is gone nobody knows",
-        (State::Slow, _) => ": for longer than it may take",
-        (State::Overdue, _) => ": it could have been started for longer than [thresholds] task_overdue",
+        (State::Late, _) => {
+            ": its system should have returned it to the queue by now; not known which worker it lost"
+        }
+        (State::Slow, _) => ": for longer than its limit",
+        (State::Overdue, _) => ": due for longer than [thresholds] task_overdue",
         (State::Blocked, Proof::Lease) => {
-            return format!(": what blocks it was over {since} ago, and nobody has looked");
+            return format!(
+                ": the limit that blocks it expired {since} ago, but its system has not released it"
+            );
         }
-        (State::Unknown, Proof::Lock) => return format!(": nobody has held its lock for {since}"),
-        (State::Unknown, _) => ": by its row it runs, and nothing tells whether anybody works on it",
+        (State::Unknown, Proof::Lock) => return format!(": no session has held its lock for {since}"),
+        (State::Unknown, _) => ": recorded as running; not known whether a worker runs it",
         (State::Running, Proof::Lock) => ": its lock is held",
-        (State::Running, Proof::Session) => ": the session that it names is there",
-        (State::Running, Proof::Heartbeat) => ": its worker has shown itself",
-        (State::Running, Proof::Lease) => ": its lease lasts",
+        (State::Running, Proof::Session) => ": the session recorded for it is connected",
+        (State::Running, Proof::Heartbeat) => ": its worker sent a heartbeat",
+        (State::Running, Proof::Lease) => ": its lease is valid",
         (State::Paused, _) => ": its queue is paused",
         _ => "",
     };

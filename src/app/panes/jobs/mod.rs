@@ -1,7 +1,7 @@
 //! The jobs of other systems.
 //!
 //! ```text
-//!   STATE    SOURCE       JOB          QUEUE    WORKER     PROOF        RUN    DUE  TRY  BY ITSELF
+//!   STATE    SOURCE       JOB          QUEUE    WORKER     PROOF        RUN    DUE  TRY  RECOVERY
 //!   lost     Solid Queue  InvoiceJob   billing  web:4711   heartbeat  12m4s      -    -  as failed (ProcessPrunedError) when …
 //! ```
 
@@ -49,13 +49,10 @@ static COLUMNS: Columns<Jobs> = Columns {
             |row, _| (row.judged.state.as_str(), tone(row.judged.state)),
         ),
         source(|row, _| Some(&row.source)),
-        Column::text(("JOB", "job", "what it does, or its id"), (12, 28), |row, _| {
+        Column::text(("JOB", "job", "its type, or its id"), (12, 28), |row, _| {
             Some(row.job.name.as_deref().unwrap_or(&row.job.id))
         }),
-        Column::text(("QUEUE", "queue", "where it waits or waited"), (7, 12), |row, _| {
-            row.job.queue.as_deref()
-        })
-        .rank(4),
+        Column::text(("QUEUE", "queue", "its queue"), (7, 12), |row, _| row.job.queue.as_deref()).rank(4),
         Column::sorted(
             WORKER,
             (9, 18),
@@ -67,14 +64,14 @@ static COLUMNS: Columns<Jobs> = Columns {
             (
                 "PROOF",
                 "proof",
-                "what is known of its worker: a lock, its session, a heartbeat, no row of it, a lease, or the age alone",
+                "the evidence of its worker: a lock, its session, a heartbeat, no row, a lease, or only the age",
             ),
             (9, 9),
             |row, _, _| proof(row.judged.proof),
         ),
         Column::age(("RUN", "run", "since it was started"), (6, 6), Tone::Plain, run),
         Column::sorted(
-            ("DUE", "due", "for how long it could have been started; or in how long it may be"),
+            ("DUE", "due", "how long it has been due, or until it is due"),
             (9, 9),
             |row, context, _| due(row, context).map_or_else(Cell::none, due_cell),
             |row, context| Value::number(due(row, context)),
@@ -83,7 +80,7 @@ static COLUMNS: Columns<Jobs> = Columns {
         .rank(5),
         Column::cell(TRY, (4, 5), |row, _, _| attempts(row)).right().rank(6),
         Column::number(
-            ("PID", "pid", "the session that holds its lock, or works on it"),
+            ("PID", "pid", "the session that holds its lock, or runs it"),
             (7, 8),
             Tone::Plain,
             |row, _| row.judged.pid.map(i64::from),
@@ -92,9 +89,9 @@ static COLUMNS: Columns<Jobs> = Columns {
         .rank(7),
         Column::sorted(
             (
-                "BY ITSELF",
+                "RECOVERY",
                 "back",
-                "what its system does with a lost job, and when, or why it does nothing; else its last error",
+                "how and when its system recovers a lost job, or why not; otherwise its last error",
             ),
             (24, 0),
             |row, _, _| says(row),

@@ -23,12 +23,12 @@ pub(super) fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
     let token = row.token.map(|token| token.to_string());
     lines.push(match token {
         Some(token) => field("token", token, Tone::Plain),
-        None => field("token", "none: an owner that was away too long cannot be fenced off", Tone::Dim),
+        None => field("token", "none: an owner that returns too late cannot be fenced off", Tone::Dim),
     });
     lines.push(Line::new());
     lines.extend(times(context, row));
     if row.waiting > 0 {
-        let words = format!("{} for its row; 2 shows who", text::count(u64::from(row.waiting)));
+        let words = format!("{} for its row; 2 shows them", text::count(u64::from(row.waiting)));
         lines.push(field("waiting", words, Tone::Warning));
     }
     Some(lines)
@@ -49,20 +49,19 @@ fn state(row: &LeaseRow) -> Line {
     let ago = |left: Option<f64>| left.map(|left| text::duration(-left)).unwrap_or_default();
     let why = match (row.state, row.left) {
         (LeaseState::Expired, left) => {
-            format!(": it ended {} ago and was not released; whoever asks next gets it", ago(left))
+            format!(": it expired {} ago and was not released; the next request gets it", ago(left))
         }
         (LeaseState::Held, Some(left)) => format!(": {} left", text::duration(left)),
-        (LeaseState::Held, None) => ": it has no end, and nobody else ever gets it".to_owned(),
-        (LeaseState::Released, _) => ": given back, or unlocked by somebody".to_owned(),
+        (LeaseState::Held, None) => ": it never expires; no other owner can get it".to_owned(),
+        (LeaseState::Released, _) => ": released, or unlocked".to_owned(),
         (LeaseState::Free, _) if row.is_split => {
-            ": on its servers are several owners, none of them on a majority, and each is in the others' way"
+            ": it has several owners on its servers, none with a majority, and each blocks the others"
                 .to_owned()
         }
         (LeaseState::Free, _) if row.quorum.is_some() => {
-            ": somebody has it, on too few servers; it is being taken or given back, or neither came about"
-                .to_owned()
+            ": held on too few servers; it is being acquired or released, or that failed".to_owned()
         }
-        (LeaseState::Free, _) => ": nobody has it".to_owned(),
+        (LeaseState::Free, _) => ": it is not held".to_owned(),
     };
     let word = if row.is_split { "split" } else { row.state.as_str() };
     let tone = if row.is_split { Tone::Warning } else { tone(row.state) };
@@ -76,8 +75,8 @@ fn session(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
     }
     let (words, tone) = match (row.owner_alive, row.owner_pid) {
         (Some(true), Some(pid)) => (party(context, Party::Backend(pid)), Tone::Plain),
-        (Some(false), Some(pid)) => (format!("{pid}, which is gone"), Tone::Warning),
-        _ => ("not known: a name alone does not say which session it is".to_owned(), Tone::Dim),
+        (Some(false), Some(pid)) => (format!("{pid}, which has ended"), Tone::Warning),
+        _ => ("not known: a name does not identify a session".to_owned(), Tone::Dim),
     };
     vec![field("session", words, tone)]
 }
@@ -95,7 +94,7 @@ fn times(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
         heading("Times"),
         fields(&[
             ("acquired", ago(context, row.acquired_at)),
-            ("taken or renewed", ago(context, row.renewed_at)),
+            ("acquired or renewed", ago(context, row.renewed_at)),
         ]),
         fields(&[
             ("term", row.term.map(text::duration).unwrap_or_default()),

@@ -54,9 +54,9 @@ static COLUMNS: Columns<Leases> = Columns {
             |row, _, _| Cell::server(Some(&row.name)),
             |row, _| name_value(row),
         ),
-        Column::text(("OWNER", "owner", "who has it"), (10, 30), |row, _| row.owner.as_deref()),
+        Column::text(("OWNER", "owner", "its owner"), (10, 30), |row, _| row.owner.as_deref()),
         Column::sorted(
-            ("LEFT", "left", "time until it ends, or since"),
+            ("LEFT", "left", "time until it expires, or since"),
             (10, 10),
             |row, _, _| left(row),
             |row, _| Value::number(row.left.filter(|_| is_owned(row))),
@@ -95,13 +95,13 @@ static COLUMNS: Columns<Leases> = Columns {
         .right()
         .rank(2),
         Column::cell(
-            ("ALIVE", "alive", "whether the owner's session is connected, where that can be told"),
+            ("ALIVE", "alive", "whether the owner's session is connected, if known"),
             (5, 5),
             |row, _, _| alive(row),
         )
         .rank(6),
         Column::age(
-            ("HELD", "held", "how long this owner has had it"),
+            ("HELD", "held", "how long this owner has held it"),
             (6, 6),
             Tone::Plain,
             |row, context| context.age(row.acquired_at).filter(|_| is_owned(row)),
@@ -121,7 +121,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| rows.sort_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
     is_there: |has| has.leases,
     search: Some(|snapshot| &snapshot.detection.tables),
-    absent: Some("there is no table distlock here; [tables] in the config names one"),
+    absent: Some("no table distlock here; [tables] in the config can name one"),
     empty: "no leases",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.leases), error: None },

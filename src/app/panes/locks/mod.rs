@@ -58,7 +58,7 @@ static COLUMNS: Columns<Locks> = Columns {
             |lock, _| Value::text(Some(if lock.granted { "held" } else { "waiting" })),
         ),
         Column::sorted(
-            ("AGE", "age", "how long it is held or has been waited for"),
+            ("AGE", "age", "how long it has been held or waited for"),
             (8, 11),
             |lock, context, room| age(context, lock, room),
             |lock, context| Value::number(seconds(context, lock)),
@@ -87,7 +87,7 @@ static COLUMNS: Columns<Locks> = Columns {
 };
 
 pub(in crate::app::panes) const LOCK_HELP: &str =
-    "what is locked; of an advisory lock the name behind its key";
+    "the locked object; for an advisory lock the name of its key";
 pub(in crate::app::panes) const MODE_HELP: &str = "the lock mode; advisory: X exclusive, S shared";
 pub(in crate::app::panes) const WAITERS_HELP: &str = "sessions that wait for this lock";
 pub(in crate::app::panes) const KEY_HELP: &str = "the advisory key: one number, or two";

@@ -24,7 +24,7 @@ pub(super) fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
             ("of", number(item.max_attempts)),
             ("runs", row.run(context.snapshot).map(text::duration).unwrap_or_default()),
         ]),
-        fields(&[("came in", ago(context, item.created_at)), ("taken", ago(context, item.started_at))]),
+        fields(&[("added", ago(context, item.created_at)), ("taken", ago(context, item.started_at))]),
         fields(&[
             ("heartbeat", ago(context, item.heartbeat_at)),
             ("ended", ago(context, item.completed_at.filter(|_| !item.is_processing()))),
@@ -47,38 +47,38 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
     let is_printed = table.is_some_and(|table| !table.source.own_keys);
     let words = match row.state {
         ItemState::Slow => {
-            return format!(": for longer than the {} that it may take", text::duration(row.limit)).into();
+            return format!(": for longer than its limit of {}", text::duration(row.limit)).into();
         }
         ItemState::Resting => {
             let left = row.due_in(context.snapshot).map(text::duration).unwrap_or_default();
             return format!(": no worker takes it for another {left}").into();
         }
-        ItemState::Settling => ": the session that took it is gone; its worker may not know that yet",
-        ItemState::Lost if is_printed => ": nobody holds the key that its worker took",
-        ItemState::Lost => ": the session that took it is gone",
+        ItemState::Settling => ": the session that took it has ended; its worker might not have noticed yet",
+        ItemState::Lost if is_printed => ": no session holds the key that its worker took",
+        ItemState::Lost => ": the session that took it has ended",
         ItemState::MaybeLost => {
-            ": nobody holds the number that its key should be; whether its worker took that is not known"
+            ": no session holds its probable key; not known whether its worker uses that key"
         }
         ItemState::MaybeSlow | ItemState::MaybeRunning => {
-            ": somebody holds its key whom nothing ties to its worker"
+            ": a session holds its key, but nothing links it to its worker"
         }
         ItemState::Running => "",
-        ItemState::Failed => ": set aside; no worker takes it again",
+        ItemState::Failed => ": set aside; no worker takes it",
         ItemState::Pending if is_unserved(context, row, item) => {
-            ": nobody has it, and no worker that is connected takes its type"
+            ": it is not held, and no connected worker takes its type"
         }
-        ItemState::Pending => ": nobody has it",
+        ItemState::Pending => ": it is not held",
         ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
             ": its table could not be read"
         }
         ItemState::Unknown if is_printed => {
-            ": what is locked for it is not known ([tables] queue_key in the config says it)"
+            ": its key is not known ([tables] queue_key in the config names it)"
         }
         ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
         ItemState::Unknown if context.snapshot.server().is_none_or(|server| server.in_recovery) => {
-            ": a standby does not see the sessions of the primary"
+            ": the sessions of the primary are not visible on a standby"
         }
-        ItemState::Unknown => ": this role does not see when its session began",
+        ItemState::Unknown => ": the start of its session is hidden from this role",
     };
     words.into()
 }
@@ -97,9 +97,9 @@ fn session(context: &Context<'_>, item: &Item) -> Option<Line> {
     Some(match is_there {
         Some(true) => field("session", party(context, Party::Backend(pid)), Tone::Plain),
         Some(false) if item.is_processing() => {
-            field("session", format!("{pid}, which is gone"), Tone::Warning)
+            field("session", format!("{pid}, which has ended"), Tone::Warning)
         }
-        Some(false) => field("session", format!("{pid}, which is gone"), Tone::Dim),
+        Some(false) => field("session", format!("{pid}, which has ended"), Tone::Dim),
         None => field("session", pid.to_string(), Tone::Plain),
     })
 }

@@ -42,7 +42,7 @@ type Column = crate::app::panes::Column<Items>;
 static COLUMNS: Columns<Items> = Columns {
     shown: &[
         Column::state(
-            ("STATE", "state", "of the item; the words below say what each means"),
+            ("STATE", "state", "state of the item; each is explained below"),
             (8, 8),
             |(row, _), _| (row.state.as_str(), tone(row.state)),
         ),
@@ -52,7 +52,7 @@ static COLUMNS: Columns<Items> = Columns {
             |(_, item), _, _| Cell::plain(item.id.to_string()),
             |(_, item), _| id_value(item),
         ),
-        Column::text(("NAME", "name", "what is to be done"), (13, 32), |(_, item), _| item.name.as_deref()),
+        Column::text(("NAME", "name", "its task"), (13, 32), |(_, item), _| item.name.as_deref()),
         Column::sorted(
             WORKER,
             (11, 24),
@@ -60,7 +60,7 @@ static COLUMNS: Columns<Items> = Columns {
             |(_, item), _| Value::text(item.worker.as_deref()),
         ),
         Column::age(
-            ("RUN", "run", "how long it has been worked on"),
+            ("RUN", "run", "how long it has been in progress"),
             (6, 6),
             Tone::Plain,
             |(row, _), context| row.run(context.snapshot),
@@ -73,13 +73,13 @@ static COLUMNS: Columns<Items> = Columns {
         })
         .left(),
         Column::age(
-            ("DUE", "due", "when it may be taken again"),
+            ("DUE", "due", "when it can be taken again"),
             (6, 6),
             Tone::Plain,
             |(row, _), context| row.due_in(context.snapshot),
         )
         .rank(2),
-        Column::age(("AGE", "age", "since it was put in"), (6, 6), Tone::Dim, |(_, item), context| {
+        Column::age(("AGE", "age", "since it was added"), (6, 6), Tone::Dim, |(_, item), context| {
             context.age(item.created_at)
         }),
         Column::age(("ENDED", "ended", "since it ended"), (6, 6), Tone::Dim, |(_, item), context| {
@@ -91,7 +91,7 @@ static COLUMNS: Columns<Items> = Columns {
         })
         .rank(5),
         Column::sorted(
-            ("ERROR", "error", "why it failed last"),
+            ("ERROR", "error", "its last error"),
             (12, 0),
             |(_, item), _, _| error(item),
             |(_, item), _| Value::text(item.error.as_deref()),
@@ -209,7 +209,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     }
     facts.push((format!("{} completed", depth.completed), Tone::Dim));
     if depth.other.count > 0 {
-        facts.push((format!("{} of another status", depth.other), Tone::Dim));
+        facts.push((format!("{} with another status", depth.other), Tone::Dim));
     }
     if systems.items.iter().any(|table| table.is_cut) || depth.processing.is_more {
         facts.push(("older items are not read".to_owned(), Tone::Warning));

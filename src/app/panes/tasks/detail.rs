@@ -110,7 +110,7 @@ fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<L
         let words = if alive.is_some() {
             party(context, Party::Backend(pid))
         } else {
-            format!("{pid}, which is gone")
+            format!("{pid}, which has ended")
         };
         let tone = if alive.is_some() { Tone::Plain } else { Tone::Warning };
         lines.push(field("session", words, tone));
@@ -139,14 +139,14 @@ fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     if let Some(LockKey::Bigint(number)) = tag.advisory_key() {
         let kind = match TaskKey::of(number) {
             TaskKey::Own(id) => format!("{number} (task {id} in the namespace of tasks)"),
-            TaskKey::Raw(_) => format!("{number} (a bare number, which others may use)"),
+            TaskKey::Raw(_) => format!("{number} (a plain number, which other software may use)"),
         };
         lines.push(field("key", kind, Tone::Plain));
     }
     let holder = match (row.held, row.holder) {
         (false, _) => match stranger(context, row, &tag) {
-            Some(who) => format!("{who}, for whatever it is: nothing of this task is running"),
-            None => "nobody".to_owned(),
+            Some(who) => format!("{who}, but no execution of this task is running"),
+            None => "no session".to_owned(),
         },
         (true, None) => "a prepared transaction".to_owned(),
         (true, Some(pid)) => {
@@ -170,7 +170,7 @@ fn last(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     let Some(set) = row.set(context.snapshot) else { return Vec::new() };
     let mine = || set.executions.last_rows().iter().filter(|execution| execution.task_id == row.task.id);
     if mine().next().is_none() {
-        return vec![heading("No execution is known")];
+        return vec![heading("No executions")];
     }
     let mut lines = vec![heading("Last executions")];
     for execution in mine() {

@@ -40,11 +40,9 @@ type Column = crate::app::panes::Column<Tasks>;
 
 static COLUMNS: Columns<Tasks> = Columns {
     shown: &[
-        Column::state(
-            ("STATE", "state", "of the task; the words below say what each means"),
-            (8, 8),
-            |row, _| (row.state.as_str(), tone(row.state)),
-        ),
+        Column::state(("STATE", "state", "state of the task; each is explained below"), (8, 8), |row, _| {
+            (row.state.as_str(), tone(row.state))
+        }),
         Column::sorted(
             ("TASK", "task", "name of the task"),
             (18, 36),
@@ -75,7 +73,7 @@ static COLUMNS: Columns<Tasks> = Columns {
         )
         .rank(4),
         Column::sorted(
-            ("NEXT", "next", "when it is due, or since when"),
+            ("NEXT", "next", "time until it is due, or since"),
             (11, 11),
             |row, context, _| next(context, row),
             |row, context| Value::number(row.due_in(context.snapshot)),
@@ -125,7 +123,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     },
     is_there: |has| has.tasks,
     search: Some(|snapshot| &snapshot.detection.tables),
-    absent: Some("there are no task tables here; [tables] in the config names some"),
+    absent: Some("no task tables here; [tables] in the config can name some"),
     empty: "no scheduled tasks",
     facts: |context, _| facts(context),
     read: |context| Read {

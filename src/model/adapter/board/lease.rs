@@ -32,7 +32,7 @@ pub enum TermState {
     Held,
     /// Its row says neither that somebody has it nor when it ends.
     Unknown,
-    /// Its term is over: whoever comes next may take it.
+    /// Its term is over: the next request gets it.
     Over,
     /// Nobody has it: its row says so.
     Free,

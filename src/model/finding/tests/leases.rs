@@ -38,7 +38,7 @@ fn a_lease_that_outlives_its_term_tells_of_a_clock_that_was_set_back() {
     b.lease("7", "node1", 1.0, -3600.0);
     let findings = ahead(b);
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
-    let expected = "lease 7 of node1 ends in 1h00m, later than its duration of 1.0s permits: the clock was set back (2 such leases)";
+    let expected = "lease 7 of node1 ends in 1h00m, later than its term of 1.0s permits: the clock was set back (2 such leases)";
     assert_eq!((&*finding.summary, finding.severity), (expected, Severity::Warning));
 }
 

@@ -87,7 +87,7 @@ fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
     let ends = format!("({seen} + make_interval(secs => '{length}'::float8))");
     let renewed = format!("t.ts::timestamptz >= {seen} AND t.ts::timestamptz < {ends}");
     all.push(Condition::new("it was acquired again", renewed));
-    all.push(Condition::same("its duration has changed", term, &format!("'{length}'::float8")));
+    all.push(Condition::same("its term has changed", term, &format!("'{length}'::float8")));
     if table.has("token") {
         all.push(Condition::new("another owner acquired it", "t.token IS NULL"));
     }

@@ -85,7 +85,7 @@ fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, 
         let has_none = installation.adapter.actions_of(ActionKind::Recover).next().is_none();
         let help = match (&row.advice, &row.comes_back) {
             (Some(_), _) if has_none => "; y copies what to type in its own console".to_owned(),
-            (None, Some(back)) if has_none => format!("; returned to the queue: {back}"),
+            (None, Some(back)) if has_none => format!("; recovery: {back}"),
             _ => String::new(),
         };
         return Err(why + &help);

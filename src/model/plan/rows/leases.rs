@@ -127,7 +127,7 @@ fn in_postgres(
     let owner = lease.owner.clone().ok_or("its table has no owner, so nothing can be compared")?;
     let renewed_at =
         lease.renewed_at.ok_or("its table has no time of renewal, so nothing can be compared")?;
-    let term = lease.term.ok_or("its table has no duration, so nothing can be compared")?;
+    let term = lease.term.ok_or("its table has no term, so nothing can be compared")?;
     let source = &table.source;
     let target = LeaseTarget {
         table: source.table,
@@ -156,7 +156,7 @@ fn in_postgres(
         let token = lease.token.map(|token| format!(", token {token}")).unwrap_or_default();
         format!("lease_force_release({}{token})", lease.id)
     } else {
-        format!("UPDATE {} SET its duration to 0 if the row is unchanged", source.name)
+        format!("UPDATE {} SET its term to 0 if the row is unchanged", source.name)
     };
     Ok((TargetKind::Lease(target), does, cautions))
 }

@@ -92,7 +92,7 @@ fn a_lease_without_what_can_be_compared_is_left_alone() {
     let mut b = Builder::default();
     b.lease("1", "node1", 60.0, 1.0).term = None;
     let plan = unlock(&b.view(), "1");
-    assert_eq!(reasons(&plan), ["its table has no duration, so nothing can be compared"]);
+    assert_eq!(reasons(&plan), ["its table has no term, so nothing can be compared"]);
 }
 
 #[test]

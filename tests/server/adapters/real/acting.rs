@@ -110,7 +110,7 @@ async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timest
     let context = PlanContext { view, rights: None, own_pids: &[] };
     let plan = plan::other_leases(&context, &[view.adapters.leases[0].id]);
     let words = &plan.rows[0].cautions[0].words;
-    assert!(words.ends_with("at its end gives away the lock of the next"), "{words}");
+    assert!(words.ends_with("and releases the lock of the next one at its end"), "{words}");
     let mut hands = Hands::of(system.stage.info()).await;
     let (outcome, detail) = hands.one(Verb::Unlock, plan.rows[0].target.what.clone()).await;
     assert_eq!(outcome, Outcome::Done, "{detail}");

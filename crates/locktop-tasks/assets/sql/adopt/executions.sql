@@ -27,7 +27,7 @@ SELECT j.id, j.task_id, j.worker_id, j.started_at,
        CASE WHEN j.was = 'completed' THEN j.was ELSE 'failed' END AS status,
        CASE WHEN j.was = 'running' THEN pg_catalog.clock_timestamp() ELSE j.completed_at END AS completed_at,
        CASE WHEN j.was = 'running'
-            THEN pg_catalog.format('adopted from %s: it was running, and nobody held its key', $source_name)
+            THEN pg_catalog.format('adopted from %s: it was running, and no session held its key', $source_name)
             WHEN j.was IN ('completed', 'failed') THEN j.error_message
             ELSE pg_catalog.concat_ws(': ', pg_catalog.format('its status was "%s"', j.was), j.error_message) END AS error_message,
        CASE WHEN j.was = 'running' THEN 'locktop schema adopt' END AS recovered_by,

@@ -33,7 +33,7 @@ SELECT j.id, j.task_name, j.payload, j.created_at,
        CASE WHEN j.started_at IS NULL AND j.was = 'pending' THEN 0 ELSE 1 END AS attempt,
        CASE WHEN (j.was IN ('pending', 'processing', 'completed')) IS NOT TRUE THEN 1 ELSE 0 END AS failures,
        CASE WHEN j.was = 'processing'
-            THEN pg_catalog.format('adopted from %s: worker %s had it since %s, and nobody held its key', $source_name,
+            THEN pg_catalog.format('adopted from %s: worker %s had it since %s, and no session held its key', $source_name,
                                    coalesce(j.worker_id, '?'), coalesce(j.started_at::pg_catalog.text, '?'))
             WHEN (j.was IN ('pending', 'completed', 'failed')) IS NOT TRUE
             THEN pg_catalog.format('its status was "%s"', j.was) END AS error_message,

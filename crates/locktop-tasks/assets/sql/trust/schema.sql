@@ -33,7 +33,7 @@ SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
                    CROSS JOIN LATERAL (SELECT CASE a.privilege_type WHEN 'TRIGGER' THEN 'triggers on' ELSE 'foreign keys to' END) AS r (what)
                    WHERE c.relnamespace = n.oid AND (a.privilege_type = 'TRIGGER' OR (a.privilege_type = 'REFERENCES' AND c.relkind IN ('r', 'p'))) AND (a.grantee = 0 OR NOT $trusts(a.grantee))
                    LIMIT 1),
-                 (SELECT pg_catalog.format('what a trigger on %s.%s runs belongs to %s', n.nspname, c.relname, pg_catalog.pg_get_userbyid(u.owner))
+                 (SELECT pg_catalog.format('code of a trigger on %s.%s runs belongs to %s', n.nspname, c.relname, pg_catalog.pg_get_userbyid(u.owner))
                     FROM pg_catalog.pg_class AS c
                     JOIN pg_catalog.pg_trigger AS tg ON tg.tgrelid = c.oid
                    CROSS JOIN LATERAL $runs AS u

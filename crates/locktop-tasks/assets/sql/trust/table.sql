@@ -15,7 +15,7 @@ SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
                             JOIN pg_catalog.pg_class AS p ON p.oid = pt.relid
                            WHERE c.relkind = 'p' AND (p.relkind NOT IN ('r', 'p') OR NOT $trusts(p.relowner))
                            LIMIT 1),
-                         (SELECT pg_catalog.format('what a trigger on %s.%s runs belongs to %s', n.nspname, c.relname,
+                         (SELECT pg_catalog.format('code of a trigger on %s.%s runs belongs to %s', n.nspname, c.relname,
                                                    pg_catalog.pg_get_userbyid(u.owner))
                             FROM pg_catalog.pg_trigger AS tg
                            CROSS JOIN LATERAL $runs AS u
