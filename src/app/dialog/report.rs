@@ -152,7 +152,7 @@ mod tests {
             (vec![("1 a", Outcome::Done, ""), ("2 b", Outcome::Done, "")], "2 of 2 terminated", true),
             (
                 vec![("job-1", Outcome::Done, ""), ("job-3", Outcome::GivenUp, "")],
-                "1 of 2 terminated; job-3 given up after the last attempt",
+                "1 of 2 terminated; job-3 failed for good after the last attempt",
                 false,
             ),
             (

@@ -279,7 +279,7 @@ fn the_help_is_that_of_a_recording() {
     {
         assert!(has(&live, wanted), "{wanted}");
     }
-    assert!(!has(&live, "PAUSED"));
+    assert!(!has(&live, "PAUSED ×1"));
     let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
     app.replay_at(None);
     answer(&mut app, Some(look(40)));
