@@ -14,7 +14,7 @@ const HEADS: [(&str, Align); 8] = [
     ("RUN", Align::Right),
     ("LIMIT", Align::Right),
     ("PID", Align::Right),
-    ("WHAT WILL BE DONE", Align::Left),
+    ("ACTION", Align::Left),
 ];
 
 /// How many names a list has.

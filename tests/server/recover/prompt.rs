@@ -70,7 +70,7 @@ async fn who_is_ended_is_named_in_the_question() {
     let mut screen = ask(&stage, &["--timeout", "--terminate", "--task", "one", "--format", "json"]).await;
     blocking(|| {
         // The object comes at the end, so the plan is shown for the question.
-        screen.shows("WHAT WILL BE DONE");
+        screen.shows("ACTION");
         screen.shows(&format!("Terminate session {}, and recover 1 execution? [y/N]", one.pid));
         screen.write(b"yes\r");
         screen.shows("\"outcome\":\"recovered\"");

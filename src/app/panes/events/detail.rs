@@ -15,7 +15,7 @@ pub(super) fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec
     let event = context.view.events.get(first)?;
     let words = event_text(context, event, count);
     let mut lines = vec![
-        field("what", words, event_tone(event.severity)),
+        field("event", words, event_tone(event.severity)),
         field("kind", kind(event, count), Tone::Plain),
     ];
     if count > 1 {

@@ -1,7 +1,7 @@
 //! The Events screen. What is alike and was seen at once is one line, and so is the routine of a minute, unless a filter is set.
 //!
 //! ```text
-//!   TIME     SEV  KIND      WHAT                                                                    LENGTH
+//!   TIME     SEV  KIND      EVENT                                                                   LENGTH
 //!   14:02:31      wait over 4410 deploy@ci got AccessExclusive on accounts                         ≤ 2m51s
 //!   14:02:29      wait      17 sessions began to wait for AccessShare on accounts behind 4312            -
 //!   14:01:00      routine   tasks: 61 started, 58 ended; leases: 4 taken, 2 with another owner       4.7s
@@ -68,7 +68,7 @@ static COLUMNS: Columns<Lines> = Columns {
         )
         .rank(1),
         Column::cell(
-            ("WHAT", "what", "the event; similar events at the same time are one line"),
+            ("EVENT", "event", "the event; similar events at the same time are one line"),
             (45, 0),
             |(event, count), context, _| {
                 let stands_out = event.kind.is_action() || is_routine(event, count);
