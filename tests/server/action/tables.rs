@@ -376,12 +376,7 @@ async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
         assert_eq!(claimed.status.as_deref(), Some("processing"));
         for verb in [Verb::Requeue, Verb::SetAside] {
             place
-                .is(
-                    verb,
-                    TargetKind::Item(claimed.clone()),
-                    Outcome::Refused,
-                    "holds it in the session of pid",
-                )
+                .is(verb, TargetKind::Item(claimed.clone()), Outcome::Refused, "has it in the session of pid")
                 .await;
         }
         let other = ItemTarget { attempt: claimed.attempt.map(|attempt| attempt + 1), ..claimed.clone() };

@@ -131,7 +131,7 @@ async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
     ground.run("UPDATE good_job_processes SET updated_at = now() - interval '1 hour'").await;
     assert!(
         reason(&ground.job("Free"))
-            .starts_with("is lost according to lock only, and is left to its system: automatically")
+            .starts_with("is lost according to lock only: its system recovers it; recovery: automatic")
     );
 }
 

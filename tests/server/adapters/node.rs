@@ -129,8 +129,8 @@ async fn graphile_worker() {
     let mut stage = stage(&format!("{GRAPHILE}{GRAPHILE_ROWS}")).await;
     let view = stage.look().await;
     let rows = [
-        ("Young", "lost", "presence", "by"),
-        ("Late", "lost", "presence", "by"),
+        ("Young", "lost", "presence", "automatic"),
+        ("Late", "lost", "presence", "automatic"),
         ("Due", "due", "none", ""),
         ("Blocked", "blocked", "none", ""),
         ("Again", "retry", "none", ""),

@@ -46,7 +46,7 @@ async fn a_queue_without_a_session_of_a_worker_is_a_finding() {
     let summary = unserved(stage.view()).unwrap();
     assert!(summary.starts_with("Graphile Worker: 1 job is due, for 5m"), "{summary}");
     assert!(summary.ends_with(", and no session of a worker is connected"), "{summary}");
-    let rows = [("Runs", "lost", "presence", "by"), rows[1], rows[2]];
+    let rows = [("Runs", "lost", "presence", "automatic"), rows[1], rows[2]];
     assert_eq!(told(stage.view()), expected(&rows));
     let json = stage.json();
     let job =

@@ -24,8 +24,8 @@ async fn chancy() {
         &format!("{CHANCY}{rows}"),
         &[
             ("Beats", "running", "heartbeat", ""),
-            ("Silent", "lost", "heartbeat", "by"),
-            ("Absent", "lost", "absent", "by"),
+            ("Silent", "lost", "heartbeat", "automatic"),
+            ("Absent", "lost", "absent", "automatic"),
             ("Due", "due", "none", ""),
             ("Again", "retry", "none", ""),
             ("Later", "scheduled", "none", ""),
@@ -58,7 +58,7 @@ async fn pgqueuer() {
         &format!("{PGQUEUER}{rows}"),
         &[
             ("Beats", "running", "heartbeat", ""),
-            ("Silent", "lost", "heartbeat", "by"),
+            ("Silent", "lost", "heartbeat", "automatic"),
             ("Due", "due", "none", ""),
             ("Later", "scheduled", "none", ""),
             ("Failed", "failed", "none", ""),
@@ -87,7 +87,7 @@ async fn dramatiq_pg() {
     let view = stage.look().await;
     let rows = [
         ("Held", "running", "lock", ""),
-        ("Free", "orphan", "lock", "by"),
+        ("Free", "orphan", "lock", "automatic"),
         ("Due", "due", "none", ""),
         ("Again", "retry", "none", ""),
         ("Failed", "failed", "none", ""),

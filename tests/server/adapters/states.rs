@@ -23,7 +23,7 @@ pub(super) fn told(view: &View) -> Vec<(String, &'static str, &'static str, Stri
         .map(|row| {
             let name = row.job.name.as_deref().unwrap_or_default().to_owned();
             let back = row.comes_back.as_deref().unwrap_or_default();
-            let back = back.split([' ', ':']).next().unwrap_or_default().to_owned();
+            let back = back.split([' ', ':', ',']).next().unwrap_or_default().to_owned();
             (name, row.judged.state.as_str(), row.judged.proof.as_str(), back)
         })
         .collect();
@@ -89,9 +89,9 @@ async fn good_job() {
         |name: &str| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(name)).unwrap();
     let rows = [
         ("Held", "running", "lock", ""),
-        ("Free", "orphan", "lock", "by"),
+        ("Free", "orphan", "lock", "automatic"),
         ("Beats", "running", "heartbeat", ""),
-        ("Silent", "lost", "heartbeat", "by"),
+        ("Silent", "lost", "heartbeat", "automatic"),
         ("Absent", "lost", "absent", "never"),
         ("Due", "due", "none", ""),
         ("Again", "retry", "none", ""),
@@ -113,7 +113,7 @@ async fn good_job() {
     assert!(locks.contains("GoodJob Held "), "its lock has its name: {locks}");
     let screen = stage.screen_of('4', 120, 35);
     for words in
-        ["Jobs · GoodJob · 3 lost", "RECOVERY", "orphan    Free", "automatically: strategy advisory", "web:2"]
+        ["Jobs · GoodJob · 3 lost", "RECOVERY", "orphan    Free", "automatic: strategy advisory", "web:2"]
     {
         assert!(screen.contains(words), "{words} in {screen}");
     }

@@ -42,7 +42,7 @@ async fn laravel() {
         &[
             ("App\\Jobs\\Young", "running", "lease", ""),
             ("App\\Jobs\\Close", "running", "lease", ""),
-            ("App\\Jobs\\Lost", "lost", "lease", "by"),
+            ("App\\Jobs\\Lost", "lost", "lease", "automatic"),
             ("App\\Jobs\\Due", "due", "none", ""),
             ("App\\Jobs\\Again", "retry", "none", ""),
             ("App\\Jobs\\Later", "scheduled", "none", ""),
@@ -102,7 +102,7 @@ async fn symfony_messenger() {
         &format!("{SYMFONY}{rows}"),
         &[
             ("App\\Message\\Runs", "running", "lease", ""),
-            ("App\\Message\\Lost", "lost", "lease", "by"),
+            ("App\\Message\\Lost", "lost", "lease", "automatic"),
             ("App\\Message\\Due", "due", "none", ""),
             ("App\\Message\\Json", "due", "none", ""),
             ("App\\Message\\Later", "scheduled", "none", ""),
@@ -165,8 +165,8 @@ async fn odoo_queue_job() {
     stage.look_until("one to be killed", |view| view.adapters.count(State::Running) == 1).await;
     let mut rows = vec![
         ("sale.order.held", "running", "session", ""),
-        ("sale.order.killed", "orphan", "session", "by"),
-        ("sale.order.handed", "orphan", "session", "by"),
+        ("sale.order.killed", "orphan", "session", "automatic"),
+        ("sale.order.handed", "orphan", "session", "automatic"),
         ("sale.order.due", "due", "none", ""),
         ("sale.order.again", "retry", "none", ""),
         ("sale.order.later", "scheduled", "none", ""),

@@ -220,7 +220,7 @@ async fn the_accounts() {
         let poor = accounts.transfer(client, 1, 2, Cents(70_001), 3).await.unwrap_err();
         assert!(matches!(&poor, TransferError::Insufficient(_)) && !poor.is_transient(), "{poor}");
         let absent = accounts.transfer(client, 1, 9, Cents(1), 3).await.unwrap_err();
-        assert_eq!(absent.to_string(), "no account 9");
+        assert_eq!(absent.to_string(), "there is no account 9");
         let wrong = accounts.transfer(client, 1, 2, Cents(-1), 3).await.unwrap_err();
         assert!(matches!(&wrong, TransferError::Call(error) if error.sqlstate() == Some("22023")), "{wrong}");
         // Within a transaction, and undone with it.

@@ -188,7 +188,7 @@ async fn names_and_ids_that_are_in_use_here_are_told() {
             [("scheduled_tasks", 3), ("task_execution_log", 3), ("task_queue", 1)],
             "{version}"
         );
-        let reason = "cron expression \"often\" has 1 fields instead of 5";
+        let reason = "cron expression \"often\" has 1 fields in place of 5";
         assert_eq!(
             done.tables[0].notes,
             [

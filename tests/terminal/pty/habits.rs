@@ -69,7 +69,7 @@ async fn a_look_that_is_too_dear_is_made_less_often() {
     dashboard.screen.shows("refreshing every 60s: reading pg_locks takes the server");
     dashboard.screen.shows("LIVE 0.2s → 60s");
     dashboard.screen.keys("-");
-    dashboard.screen.shows("requested every 0.5s; every 60s for the server's sake");
+    dashboard.screen.shows("requested every 0.5s; every 60s to limit the server's load");
     dashboard.quit();
 }
 

@@ -29,7 +29,7 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     dashboard.select_first(&incident.root().to_string());
     dashboard.question("I", "y ignore");
     dashboard.screen.shows("[[expected]]");
-    dashboard.screen.shows("[ ] write it to");
+    dashboard.screen.shows("[ ] also write it to");
     dashboard.screen.keys("y");
     dashboard.screen.shows("is expected now, in this run");
     dashboard.screen.shows(", expected: known since 20");
@@ -40,9 +40,9 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     dashboard.screen.keys("y");
     dashboard.screen.shows("CRIT");
     dashboard.question("I", "y ignore");
-    dashboard.screen.shows("[ ] write it to");
+    dashboard.screen.shows("[ ] also write it to");
     dashboard.screen.keys("f");
-    dashboard.screen.shows("[x] write it to");
+    dashboard.screen.shows("[x] also write it to");
     dashboard.screen.shows("y ignore");
     dashboard.screen.keys("y");
     dashboard.screen.shows("added to ");

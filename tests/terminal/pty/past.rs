@@ -24,14 +24,14 @@ async fn what_is_over_is_seen_again_also_while_the_server_is_silent() {
     screen.keys("(");
     screen.shows("PAST");
     screen.shows(&root);
-    screen.shows("( ) trouble");
+    screen.shows("( ) incident");
     screen.shows(" of ");
     screen.keys("K");
     screen.shows(": Esc returns to now");
     screen.keys("2");
     screen.shows(&root);
     screen.keys("t");
-    screen.shows("Enter goes");
+    screen.shows("Enter jump");
     screen.keys("never<enter>");
     screen.shows("worst; empty: now");
     screen.keys("tworst<enter>");

@@ -92,8 +92,8 @@ fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, 
     }
     let proof = row.judged.proof;
     installation.action(ActionKind::Recover, Some(proof)).ok_or_else(|| {
-        let back = row.comes_back.as_deref().map(|back| format!(": {back}")).unwrap_or_default();
-        format!("is lost according to {} only, and is left to its system{back}", proof.as_str())
+        let back = row.comes_back.as_deref().map(|back| format!("; recovery: {back}")).unwrap_or_default();
+        format!("is lost according to {} only: its system recovers it{back}", proof.as_str())
     })
 }
 

@@ -18,7 +18,7 @@ async fn procrastinate() {
     system.told("Wait", "blocked", "none").await;
     first.kill();
     let lost = system.told("Hang", "lost", "heartbeat").await;
-    assert!(lost.comes_back.unwrap().starts_with("never automatically"));
+    assert!(lost.comes_back.unwrap().starts_with("never automatic"));
     system.told("Wait", "blocked", "none").await;
     // Another one that starts takes the row of the first away, and leaves its job as it is.
     let second = system.start(FILE, &["work"]);
@@ -45,7 +45,7 @@ async fn chancy() {
     assert_eq!(system.sessions(), Some(1), "it listens");
     first.kill();
     let lost = system.told(JOB, "lost", "heartbeat").await;
-    assert!(lost.comes_back.unwrap().starts_with("automatically: the leader's Recovery"));
+    assert!(lost.comes_back.unwrap().starts_with("automatic: the leader's Recovery"));
     assert_eq!(system.sessions(), None, "one without notifications would not have any");
     // Another one that starts leads soon, and gives it one attempt more.
     let second = system.work(FILE, &["work"]).await;
@@ -68,7 +68,7 @@ async fn pgqueuer() {
     assert_eq!(system.stage.json()["adapters"][0]["schedules"][0]["name"], "nightly");
     first.kill();
     let lost = system.told("Hang", "lost", "heartbeat").await;
-    assert!(lost.comes_back.unwrap().starts_with("automatically: any worker of its entrypoint"));
+    assert!(lost.comes_back.unwrap().starts_with("automatic: any worker of its entrypoint"));
     let second = system.work(FILE, &["work"]).await;
     let row = system.told("Hang", "running", "heartbeat").await;
     assert_ne!(row.worker.unwrap(), name, "another one has it");
@@ -92,7 +92,7 @@ async fn dramatiq_pg() {
     system.still_told("Hang", "running", "lock").await;
     first.kill();
     let lost = system.orphaned("Hang").await;
-    assert!(lost.comes_back.unwrap().starts_with("automatically: a worker of its queue that starts"));
+    assert!(lost.comes_back.unwrap().starts_with("automatic: a worker of its queue that starts"));
     let second = system.work(FILE, &["work"]).await;
     system
         .stage
@@ -262,7 +262,7 @@ async fn graphile_worker() {
         .await
         .unwrap();
     let late = system.told("Hang", "lost", "presence").await;
-    assert!(late.comes_back.unwrap().starts_with("automatically, 4 h after"));
+    assert!(late.comes_back.unwrap().starts_with("automatic, 4 h after"));
     session.batch_execute(&late.advice.unwrap()).await.unwrap();
     system.told("Hang", "retry", "none").await;
     system.told("Wait", "due", "none").await;
