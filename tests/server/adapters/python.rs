@@ -97,7 +97,7 @@ async fn oban_in_python() {
     assert_eq!((&one["version"], &one["leases"][0]["held"]), (&"Python".into(), &true.into()));
     let job = |name: &str| one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
     assert_eq!((&job("Failed")["error"], &job("Beats")["note"]), (&"boom".into(), &"a".into()));
-    let absent = [("Absent", "late", "age", "never,")];
+    let absent = [("Absent", "late", "age", "never")];
     // Who serves another queue says nothing of this one: it may be a node of Elixir, which is on no list.
     for (since, other) in [("1 s", "1 s"), ("1 s", "61 s")] {
         looked(&format!("{OBAN}{rows}{}", producers(since, other)), &[&others[..], &absent].concat()).await;

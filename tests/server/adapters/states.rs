@@ -303,7 +303,7 @@ async fn oban_with_and_without_producers() {
             ('Failed', 'discarded', 20, now(), NULL, now(), now(), ARRAY['{\"error\": \"boom\"}']::jsonb[]);
         INSERT INTO oban_peers VALUES ('Oban', 'a@web', now(), now() + interval '30 seconds');";
     let waiting = [
-        ("Late", "late", "age", "never,"),
+        ("Late", "late", "age", "never"),
         ("Due", "due", "none", ""),
         ("Again", "retry", "none", ""),
         ("Later", "scheduled", "none", ""),
