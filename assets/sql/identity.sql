@@ -23,4 +23,16 @@ SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
          WHERE name IN ('client_connection_check_interval', 'tcp_keepalives_count', 'tcp_keepalives_idle',
                         'tcp_keepalives_interval')),
        pg_catalog.current_setting('deadlock_timeout'),
-       pg_catalog.current_setting('log_lock_waits')::pg_catalog.bool
+       pg_catalog.current_setting('log_lock_waits')::pg_catalog.bool,
+       pg_catalog.current_setting('max_locks_per_transaction')::pg_catalog.int4,
+       -- NLOCKENTS of lock.c with MaxBackends of postinit.c; version 18 has slots for autovacuum workers, and two special processes
+       -- where there was the launcher.
+       least(pg_catalog.current_setting('max_locks_per_transaction')::pg_catalog.int8
+             OPERATOR(pg_catalog.*) (
+                 (SELECT sum(setting::pg_catalog.int8) FROM pg_catalog.pg_settings
+                   WHERE name IN ('max_connections', 'max_worker_processes', 'max_wal_senders', 'max_prepared_transactions',
+                                  CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 180000
+                                       THEN 'autovacuum_max_workers' ELSE 'autovacuum_worker_slots' END))::pg_catalog.int8
+                 OPERATOR(pg_catalog.+) CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 180000
+                                             THEN 1 ELSE 2 END),
+             2147483647)::pg_catalog.int4

@@ -177,6 +177,8 @@ fn server(connections: usize) -> Server {
         own_pid: 1,
         connections: u32::try_from(connections).unwrap_or(u32::MAX),
         max_connections: 500,
+        max_locks_per_transaction: 64,
+        lock_slots: 64 * 530,
         deadlocks: 3,
         deadlocks_of: [5].into(),
         started_at: Some(at(-1_036_800.0)),

@@ -126,6 +126,11 @@ pub struct Server {
     pub connections: u32,
     /// The setting `max_connections`, which takes a restart to change.
     pub max_connections: u32,
+    /// The setting `max_locks_per_transaction`; 0 where it was not read.
+    pub max_locks_per_transaction: u32,
+    /// Locks that the shared lock table has room for in any case: `max_locks_per_transaction` for each process and prepared transaction
+    /// there may be (`NLOCKENTS` in lock.c, `MaxBackends` in postinit.c); 0 where the settings were not read.
+    pub lock_slots: u32,
     /// `pg_stat_database.deadlocks`, summed over all databases.
     pub deadlocks: u64,
     /// OIDs of those databases, in order; none while they are not known.

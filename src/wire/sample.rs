@@ -134,6 +134,8 @@ fn server() -> Server {
         own_pid: 9,
         connections: 4,
         max_connections: 100,
+        max_locks_per_transaction: 64,
+        lock_slots: 7_808,
         deadlocks: 3,
         deadlocks_of: [5].into(),
         started_at: None,

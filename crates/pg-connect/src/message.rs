@@ -1,5 +1,7 @@
 //! What a server or the driver said, as one harmless line.
 
+use tokio_postgres::error::SqlState;
+
 use crate::bounds;
 
 /// Characters of a message that are kept: a server may say any amount.
@@ -9,7 +11,14 @@ const MESSAGE: usize = 300;
 #[must_use]
 pub fn message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
-        Some(db) => format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code())),
+        Some(db) => {
+            let message = format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code()));
+            // "You might need to increase max_locks_per_transaction": which memory it was only the hint says.
+            match db.hint().filter(|_| *db.code() == SqlState::OUT_OF_MEMORY) {
+                Some(hint) => format!("{message}. {}", said(hint)),
+                None => message,
+            }
+        }
         None if error.is_closed() => match bounds::last() {
             Some(refused) => format!("it was interrupted: {refused}"),
             None => "the other side closed it without a message".to_owned(),

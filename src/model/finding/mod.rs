@@ -21,6 +21,7 @@ mod idle_lock;
 mod lease;
 mod limit;
 pub mod lock_name_query;
+mod lock_table;
 mod long_running;
 mod new_roots;
 mod pile_up;
@@ -160,6 +161,7 @@ const CHECKS: &[(Check, bool)] = &[
     (wait::check, true),
     (wait_event::check, false),
     (connections::check, false),
+    (lock_table::check, true),
     (pile_up::check, false),
     (deadlocks::check, false),
     (task::check, false),

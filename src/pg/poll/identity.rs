@@ -39,6 +39,8 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         own_pid: int4(raw(row, 5)).unwrap_or_default(),
         connections: 0,
         max_connections: positive(6),
+        max_locks_per_transaction: positive(16),
+        lock_slots: positive(17),
         deadlocks: 0,
         deadlocks_of: std::sync::Arc::default(),
         started_at: timestamp(raw(row, 7)),

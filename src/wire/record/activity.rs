@@ -118,6 +118,8 @@ columns! {
         22 tls: Tls,
         23 deadlock_timeout: Option<f64>,
         24 log_lock_waits: Option<bool>,
+        25 max_locks_per_transaction: u32,
+        26 lock_slots: u32,
     }
 }
 

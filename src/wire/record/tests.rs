@@ -210,6 +210,8 @@ impl Dice {
             own_pid: self.i32(),
             connections: self.u32(),
             max_connections: self.u32(),
+            max_locks_per_transaction: self.u32(),
+            lock_slots: self.u32(),
             deadlocks: self.roll(),
             deadlocks_of: self.some(3, Self::u32).into(),
             started_at: self.maybe(Self::time),

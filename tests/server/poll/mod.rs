@@ -7,6 +7,7 @@ mod feed;
 mod helpers;
 mod known;
 mod lent;
+mod lock_table;
 mod locks;
 mod loss;
 mod raw;

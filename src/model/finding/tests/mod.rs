@@ -65,6 +65,8 @@ impl Stage {
             own_pid: 1,
             connections: 20,
             max_connections: 100,
+            max_locks_per_transaction: 64,
+            lock_slots: 100,
             deadlocks: 3,
             deadlocks_of: [5].into(),
             started_at: ago(86_400),

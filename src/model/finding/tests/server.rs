@@ -331,3 +331,33 @@ fn a_long_transaction_that_blocks_no_session_is_worth_knowing() {
     assert_eq!((&*finding.summary, finding.severity), (words, Severity::Info));
     assert_eq!(Stage::new().backends(vec![long(7, 1_700, Some(900))]).find(), []);
 }
+
+/// The table guarantees a hundred locks here.
+#[test]
+fn a_lock_table_that_fills_is_reported_with_the_session_that_has_most() {
+    let strong = |number, pid| lock(advisory(number), Some(pid), (3, 1));
+    let of =
+        |locks: Vec<Lock>| Stage::new().locks(locks).find().into_iter().find(|it| it.check == "lock_table");
+    let held =
+        |number: u32| (0..number).map(|key| strong(key, if key < 30 { 7 } else { 8 })).collect::<Vec<_>>();
+    assert_eq!(of(held(49)), None);
+    let finding = of(held(52)).unwrap();
+    let words = "lock table at least 52% full: 52 of 100 guaranteed locks; 7 has 30";
+    assert_eq!((&*finding.summary, finding.severity), (words, Severity::Info));
+    assert!(finding.is_about(Party::Backend(7)));
+    assert_eq!(of(held(75)).unwrap().severity, Severity::Warning);
+    assert_eq!(of(held(100)).unwrap().severity, Severity::Critical);
+
+    // Shared by many: one entry. In a slot of each backend: none, but for those beyond the sixteen of a backend.
+    let weak = |relation, pid| Lock {
+        mode: LockMode::AccessShare,
+        ..lock(accounts().with_relation(relation), Some(pid), (3, 1))
+    };
+    assert_eq!(of((0..200).map(|pid| strong(1, pid)).collect()), None);
+    assert_eq!(of((0..90_i32).map(|pid| weak(pid.unsigned_abs(), pid)).collect()), None);
+    assert_eq!(of((0..65).map(|table| weak(table, 7)).collect()), None);
+    let finding = of((0..66).map(|table| weak(table, 7)).collect()).unwrap();
+    assert!(finding.summary.contains("at least 50% full"), "{}", finding.summary);
+    let predicate = |table| Lock { mode: LockMode::SIRead, ..weak(table, 7) };
+    assert_eq!(of((0..200).map(predicate).collect()), None);
+}

@@ -1,0 +1,109 @@
+//! The shared lock table: once it is full, whoever asks for one more lock gets "out of shared memory", however few locks it has itself.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::check_input::CheckInput;
+use super::{Finding, Severity, Subject};
+use crate::model::lock::{Lock, LockMode, LockTag, LockType};
+use crate::model::observed::Observed;
+use crate::model::snapshot::Server;
+use crate::model::wait_graph::Party;
+use crate::text::count;
+
+const CHECK: &str = "lock_table";
+
+/// Share of the guaranteed size from which on it is worth knowing.
+const FILLING: f64 = 0.5;
+/// Share from which on it is a warning.
+const NEARLY_FULL: f64 = 0.75;
+
+/// How many locks are in the table for certain, against the number that it has room for for certain: what is left of other shared memory
+/// may make room for some more.
+pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+    let (Some(server), Observed::Read(locks)) = (look.snapshot.server(), look.snapshot.locks.observed())
+    else {
+        return Vec::new();
+    };
+    let room = f64::from(server.lock_slots);
+    // What has few rows needs no counting.
+    if room == 0.0 || as_f64(locks.len()) < room * FILLING {
+        return Vec::new();
+    }
+    let (taken, most) = taken(locks, server);
+    let share = as_f64(taken) / room;
+    if share < FILLING {
+        return Vec::new();
+    }
+    let severity = match share {
+        share if share >= 1.0 => Severity::Critical,
+        share if share >= NEARLY_FULL => Severity::Warning,
+        _ => Severity::Info,
+    };
+    let percent = (share * 100.0).floor();
+    let number = |many: usize| count(many as u64);
+    let of = format!("{} of {}", number(taken), count(server.lock_slots.into()));
+    let most = most.map(|(party, has)| (party, super::check_input::party_text(party), number(has)));
+    let by = most.as_ref().map_or_else(String::new, |(_, name, has)| format!("; {name} has {has}"));
+    let summary = format!("lock table at least {percent:.0}% full: {of} guaranteed locks{by}");
+    let subject = most.as_ref().map_or(Subject::Server, |(party, ..)| look.subject(*party));
+    let mut finding = Finding::new(CHECK, severity, summary, subject)
+        .short(format!("lock table ≥{percent:.0}% full{by}"))
+        .about("when it is full, statements fail with \"out of shared memory\" (53200): max_locks_per_transaction");
+    if let Some((Party::Backend(pid), ..)) = most {
+        finding = finding.running(look.statement(pid));
+    }
+    vec![finding]
+}
+
+/// A lower bound of the locks in the table, and who has most of them. `pg_locks` has a row for each mode of each holder, among them those
+/// that are in no shared table: predicate locks, and what a backend keeps in its own slots (`EligibleForRelationFastPath` in lock.c).
+fn taken(locks: &[Lock], server: &Server) -> (usize, Option<(Party, usize)>) {
+    let mut shared: FxHashSet<&LockTag> = FxHashSet::default();
+    let mut weak: FxHashSet<&LockTag> = FxHashSet::default();
+    let mut held: FxHashMap<Party, (usize, usize)> = FxHashMap::default();
+    for lock in locks.iter().filter(|lock| lock.mode != LockMode::SIRead) {
+        let holder = lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend);
+        let (sure, in_slots) = held.entry(holder).or_default();
+        if may_be_in_a_slot(lock) {
+            weak.insert(&lock.tag);
+            *in_slots += 1;
+        } else if lock.tag.locktype() != LockType::VirtualXid {
+            shared.insert(&lock.tag);
+            *sure += 1;
+        }
+    }
+    let slots = slots(server);
+    let beyond = |in_slots: usize| in_slots.saturating_sub(slots);
+    let weak_only = weak.difference(&shared).count();
+    let in_slots: usize = held.values().map(|(_, weak)| (*weak).min(slots)).sum();
+    let one_has = held.values().map(|(_, weak)| beyond(*weak)).max().unwrap_or(0).min(weak_only);
+    let most = held.iter().map(|(party, (sure, weak))| (*party, sure + beyond(*weak)));
+    let most =
+        most.filter(|(_, has)| *has > 0).max_by_key(|(party, has)| (*has, std::cmp::Reverse(party.pid())));
+    (shared.len() + weak_only.saturating_sub(in_slots).max(one_has), most)
+}
+
+/// A relation of a database in one of the three weakest modes.
+fn may_be_in_a_slot(lock: &Lock) -> bool {
+    let is_weak = matches!(lock.mode, LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive);
+    is_weak
+        && lock.granted
+        && lock.pid.is_some()
+        && lock.tag.locktype() == LockType::Relation
+        && lock.tag.database() != Some(0)
+}
+
+/// Slots of a backend: 16 in a group (`FP_LOCK_SLOTS_PER_GROUP` in proc.h), of which there is one before version 18, and since then as many
+/// as `max_locks_per_transaction` needs, rounded up to a power of two, at most 1024 (`InitializeFastPathLocks` in postinit.c).
+fn slots(server: &Server) -> usize {
+    const GROUP: u32 = 16;
+    let groups = match server.version_num {
+        180_000.. => server.max_locks_per_transaction.div_ceil(GROUP).clamp(1, 1024).next_power_of_two(),
+        _ => 1,
+    };
+    (groups * GROUP) as usize
+}
+
+fn as_f64(number: usize) -> f64 {
+    u32::try_from(number).map_or(f64::from(u32::MAX), f64::from)
+}
