@@ -23,6 +23,7 @@ pub mod print;
 pub mod related;
 pub mod screens;
 mod settings;
+mod steady;
 pub mod strip;
 pub mod subject;
 pub mod time;
@@ -45,6 +46,7 @@ pub use settings::Settings;
 use update::Going;
 pub use update::Replay;
 
+use crate::model::Timestamp;
 use crate::model::adapter::Parts;
 use crate::model::alert::Alerts;
 use crate::model::blame::{Group, Span};
@@ -148,6 +150,10 @@ pub struct App {
     pub expected: Arc<[ExpectedBlocker]>,
     /// The row that is followed across screens.
     pub follow: Option<RowId>,
+    /// The findings as they are shown.
+    steady: steady::Steady,
+    /// The time of the newest snapshot when a key was pressed on the findings; none before the first.
+    findings_read: Option<Timestamp>,
     /// What has become critical, for whoever does not look.
     alerts: Alerts,
     /// The title of the terminal's window; empty before the first view, and where nobody wants one.
@@ -210,6 +216,8 @@ impl App {
             flights: Vec::new(),
             jumped_from: None,
             follow: None,
+            steady: steady::Steady::default(),
+            findings_read: None,
             alerts: Alerts::default(),
             title: String::new(),
             interval,

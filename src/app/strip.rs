@@ -32,6 +32,10 @@ pub fn strip(app: &App) -> Vec<Line> {
     let Some((context, row)) = app.context().zip(app.pane(app.focus).selected) else { return Vec::new() };
     let strip = Strip { app, context, is_wide: app.size.0 >= WIDE };
     let finding = findings::finding_of(&context, row);
+    if let Some(ended) = finding.and_then(|finding| finding.ended) {
+        let ago = context.age(Some(ended)).map(text::age).unwrap_or_default();
+        return vec![Line::new().with(format!("ended {ago} ago"), Tone::Dim)];
+    }
     let row = subject::subject_of(&context, row).unwrap_or(row);
     match subject::party_of(&context, row).filter(|_| is_session(row, finding)) {
         Some(party @ Party::Backend(pid)) => match context.backend(pid) {

@@ -35,7 +35,9 @@ impl Alerts {
         let is_first = self.seen.is_none();
         let seen = self.seen.get_or_insert_default();
         seen.retain(|_, last| (at - *last).num_seconds() < FORGOTTEN);
-        let critical = findings.iter().filter(|finding| finding.severity == Severity::Critical);
+        let is_critical =
+            |finding: &&Finding| finding.severity == Severity::Critical && finding.ended.is_none();
+        let critical = findings.iter().filter(is_critical);
         let mut new = None;
         for finding in critical {
             let before = seen.insert((finding.check, finding.subject), at);

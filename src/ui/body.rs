@@ -143,17 +143,20 @@ fn scrolled_out(
 ) -> Option<Fact> {
     let rows = &app.pane(pane).rows;
     let below = rows.get(offset + height..).unwrap_or_default();
-    let (row, words) = if let Some(row) = below.first().filter(|_| pane == Pane::Findings) {
-        (*row, format!("↓ {}", crate::text::count(below.len() as u64)))
+    let (out, words) = if pane == Pane::Findings && !below.is_empty() {
+        (below, format!("↓ {}", crate::text::count(below.len() as u64)))
     } else {
-        let first = rows.first().copied().filter(|_| offset > 0)?;
-        (first, format!("↑ {} above", crate::text::count(offset as u64)))
+        let first = rows.first().filter(|_| offset > 0)?;
+        (std::slice::from_ref(first), format!("↑ {} above", crate::text::count(offset as u64)))
     };
     let table = pane.table();
-    let tones = table.headings();
-    let tones: Vec<Tone> =
-        tones.iter().enumerate().map(|(at, column)| table.cell(context, row, at, column.min).tone).collect();
-    let worst = [Tone::Critical, Tone::Warning].into_iter().find(|tone| tones.contains(tone));
+    let columns = table.headings();
+    let has = |tone| {
+        let cells = || columns.iter().enumerate();
+        out.iter()
+            .any(|row| cells().any(|(at, column)| table.cell(context, *row, at, column.min).tone == tone))
+    };
+    let worst = [Tone::Critical, Tone::Warning].into_iter().find(|tone| has(*tone));
     Some((words, worst.unwrap_or(if pane == Pane::Findings { Tone::Dim } else { Tone::Warning })))
 }
 /// `─ Chains · 2 roots · 19 blocked ───── ↑ 12 above ─`

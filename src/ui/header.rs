@@ -76,7 +76,8 @@ fn server_line(app: &App, room: usize) -> Line {
         pieces.extend(behind(following));
     }
     pieces.extend(server.pooling.words().map(|words| (1, words.to_owned(), Tone::Plain)));
-    let full = context.view.findings.iter().any(|finding| finding.check == "connections");
+    let full =
+        context.view.findings.iter().any(|finding| finding.check == "connections" && finding.ended.is_none());
     let tone = if full { Tone::Critical } else { Tone::Plain };
     let least = if context.hidden() > 0 { "≥" } else { "" };
     pieces.push((2, format!("{}/{} connections", server.connections, server.max_connections), tone));

@@ -171,6 +171,7 @@ fn finding() -> Finding {
         since: None,
         row: None,
         began: None,
+        ended: None,
         help: None,
         expected: None,
         about: "".into(),

@@ -23,7 +23,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     // No shortcut is shown for a finding that none helps with.
     let is_helped = |row: &RowId| {
         findings::finding_of(&context, *row)
-            .is_none_or(|finding| finding.help.is_some() || is_blocker(finding))
+            .is_none_or(|finding| finding.ended.is_none() && (finding.help.is_some() || is_blocker(finding)))
     };
     let subject = |row: RowId| subject::selected(subject::subject_of(&context, row).unwrap_or(row));
     let Some(row) = row.filter(is_helped).map(subject) else { return Vec::new() };

@@ -52,13 +52,22 @@ static COLUMNS: Columns<Findings> = Columns {
             ("FOR", "for", "how long this has been so"),
             (6, 6),
             |finding, context, _| {
-                context.age(finding.row_since()).map_or_else(Cell::default, |age| Cell::plain(text::age(age)))
+                let age = context.age(finding.row_since()).filter(|_| finding.ended.is_none());
+                age.map_or_else(Cell::default, |age| Cell::plain(text::age(age)))
             },
             |finding, context| Value::number(context.age(finding.row_since())),
         )
         .right(),
-        Column::cell(("FINDING", "finding", "the finding"), (20, 0), |finding, _, room| {
-            Cell::plain(finding.row_text(room.into()))
+        Column::cell(("FINDING", "finding", "the finding"), (20, 0), |finding, context, room| match finding
+            .ended
+        {
+            None => Cell::plain(finding.row_text(room.into())),
+            Some(ended) => {
+                let ago =
+                    format!("ended {} ago · ", context.age(Some(ended)).map(text::age).unwrap_or_default());
+                let room = usize::from(room).saturating_sub(text::width(&ago));
+                Cell::toned(ago + &finding.row_text(room), Tone::Dim)
+            }
         }),
     ],
     others: &[],
@@ -79,17 +88,18 @@ pub(super) static PANE: Definition = Definition {
 
 /// How bad it is, as a word and a tone.
 fn severity(finding: &Finding) -> Cell {
+    let dim = finding.ended.map(|_| Tone::Dim);
     match finding.severity {
-        Severity::Critical => Cell::toned("CRIT", Tone::Critical),
-        Severity::Warning => Cell::toned("WARN", Tone::Warning),
+        Severity::Critical => Cell::toned("CRIT", dim.unwrap_or(Tone::Critical)),
+        Severity::Warning => Cell::toned("WARN", dim.unwrap_or(Tone::Warning)),
         Severity::Info => Cell::toned("info", Tone::Dim),
     }
 }
 
 /// `3 critical · 1 warning · 1 info`, or `none · 25 checks passed`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
-    let count =
-        |severity| context.view.findings.iter().filter(|finding| finding.severity == severity).count();
+    let findings = || context.view.findings.iter().filter(|finding| finding.ended.is_none());
+    let count = |severity| findings().filter(|finding| finding.severity == severity).count();
     let [critical, warning, info] = [Severity::Critical, Severity::Warning, Severity::Info].map(count);
     if critical + warning == 0 {
         let checks = finding::checks(context.snapshot.locks.is_known());

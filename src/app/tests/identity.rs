@@ -44,6 +44,10 @@ fn a_finding_that_went_away_is_not_acted_on() {
     let mut app = begun(sample::incident(0.0));
     drive(&mut app, "jk");
     arrive(&mut app, sample::crowd(3, 0, 1.0).view());
+    drive(&mut app, "K");
+    let ended = "this finding ended <1s ago; select another row";
+    assert_eq!((app.dialog.is_none(), notice(&app)), (true, ended), "it stays for a moment");
+    arrive(&mut app, sample::crowd(3, 0, 7.0).view());
     assert_eq!(selected_pid(&app), None);
     drive(&mut app, "K");
     assert_eq!((app.dialog.is_none(), notice(&app)), (true, "select a row first"));

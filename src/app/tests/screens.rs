@@ -20,7 +20,7 @@ fn who_is_followed_is_selected_on_every_screen() {
     assert_eq!(selected_pid(&app), Some(4977), "its lock");
     drive(&mut app, "2");
     assert_eq!(selected_pid(&app), Some(4977), "its chain");
-    arrive(&mut app, sample::incident(3.0).view());
+    arrive(&mut app, sample::incident(10.0).view());
     assert_eq!(selected_pid(&app), Some(4977));
     drive(&mut app, "f");
     assert_eq!(app.follow, None);
@@ -176,13 +176,19 @@ fn the_cursor_begins_on_the_worst_finding_and_then_stays_on_one() {
         let first = finding(&app);
         assert!(first.is_some());
         arrive(&mut app, sample::incident(1.0).view());
-        let worst = app.view.as_ref().unwrap().findings.first().map(crate::app::panes::findings::id_of);
+        let shown =
+            |app: &App| app.view.as_ref().unwrap().findings.first().map(crate::app::panes::findings::id_of);
+        if moved {
+            assert_eq!(finding(&app), first, "it ended just now, and stays");
+        }
+        arrive(&mut app, sample::incident(8.0).view());
+        let worst = shown(&app);
         if moved {
             assert_eq!(finding(&app), None, "that finding has ended");
         } else {
             assert_eq!(finding(&app), worst);
         }
-        let mut both = sample::incident(2.0);
+        let mut both = sample::incident(9.0);
         both.session(9, "app@last", crate::model::backend::State::Idle, 1.0, "SELECT 1");
         arrive(&mut app, both.view());
         if !moved {

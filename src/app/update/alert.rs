@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::app::message::Effect;
 use crate::model::alert::Ways;
-use crate::model::finding::Severity;
+use crate::model::finding::{Finding, Severity};
 use crate::model::view::View;
 
 /// The longest notification, in columns: more is cut by whoever shows it.
@@ -30,7 +30,8 @@ impl App {
 
     /// The window's title, where it is another one now.
     fn retitle(&mut self, view: &View) -> Option<Effect> {
-        let worst = view.findings.first().filter(|finding| finding.severity == Severity::Critical);
+        let critical = |finding: &&Finding| finding.severity == Severity::Critical && finding.ended.is_none();
+        let worst = view.findings.iter().find(critical);
         let target = &self.settings.target;
         let title = match worst {
             Some(worst) => format!("CRIT {} · {target}", worst.short),

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::app::dialog::{self, Dialog, Flight, Kind, Order, Step};
 use crate::app::message::{Effect, Update};
 use crate::app::page::Page;
-use crate::app::panes::{Pane, RowId};
+use crate::app::panes::{Pane, RowId, findings};
 use crate::app::subject;
 use crate::keys::Key;
 use crate::model::plan::{
@@ -16,6 +16,7 @@ use crate::model::plan::{
 };
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
+use crate::text;
 
 /// How long to wait for what was asked for to happen, in seconds.
 const WAIT: f64 = 5.0;
@@ -49,6 +50,11 @@ impl App {
         }
         let mut rows = self.chosen(pane);
         if let Some(context) = self.context() {
+            let ended = rows.iter().find_map(|row| findings::finding_of(&context, *row)?.ended);
+            if let Some(ended) = ended {
+                let ago = context.age(Some(ended)).map(text::age).unwrap_or_default();
+                return self.say(format!("this finding ended {ago} ago; select another row"));
+            }
             // Of a finding it is about its subject.
             let subject = |row: &RowId| subject::subject_of(&context, *row).unwrap_or(*row);
             rows = match pane {

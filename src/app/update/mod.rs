@@ -27,6 +27,9 @@ use crate::model::adapter::Parts;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
+/// Seconds for which findings keep their places after a key on them.
+const READ: f64 = 10.0;
+
 /// Seconds without a new view, beyond the interval, after which the data is called old.
 const TIMEOUT: f64 = 2.0;
 
@@ -95,6 +98,7 @@ impl App {
             Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
             Link::Live | Link::Down { .. } | Link::Connecting => {}
         }
+        let view = self.steadied(view);
         let apart = self.apart();
         let alerts = if view.link == Link::Live { self.alert(&view) } else { Vec::new() };
         if self.past.is_some() || (self.paused && self.context().is_some()) {
@@ -112,6 +116,14 @@ impl App {
         let mut update = self.refresh_dialog();
         update.effects.extend(alerts);
         update
+    }
+
+    /// A view with the findings as they are shown.
+    fn steadied(&mut self, view: Arc<View>) -> Arc<View> {
+        let Some(at) = view.snapshot.as_deref().map(|snapshot| snapshot.taken_at) else { return view };
+        let is_read = self.findings_read.is_some_and(|read| (at - read).as_seconds_f64() < READ);
+        let findings = self.steady.arrange(&view.findings, at, is_read);
+        Arc::new(View { findings, ..View::clone(&view) })
     }
 
     /// Shows a view from now on; what it is about stays selected.
@@ -189,6 +201,9 @@ impl App {
         // It has been read, and the keys it lies over are needed again.
         let read = |notice: &mut Notice| notice.seen || notice.ticks.is_some();
         let had_notice = self.notice.take_if(read).is_some();
+        if self.focus == Pane::Findings {
+            self.findings_read = self.view.as_ref().and_then(|view| Some(view.snapshot.as_ref()?.taken_at));
+        }
         let mut update = self.key_pressed(key);
         update.redraw |= had_notice;
         update

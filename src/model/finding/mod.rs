@@ -134,6 +134,8 @@ pub struct Finding {
     pub row: Option<RowWords>,
     /// Since when what that row states has been so; none if that is `since`.
     pub began: Option<Timestamp>,
+    /// When it ended, of one that the screens show for a moment longer; none of what is the case.
+    pub ended: Option<Timestamp>,
     /// Name of the action that helps, as the config's `[keys]` has it: `terminate`, `cancel`, `recover`.
     pub help: Option<&'static str>,
     /// The entry of `[[expected]]` that expects this blocker.
@@ -217,7 +219,7 @@ fn cover(findings: &mut Vec<Finding>) {
 
 impl Finding {
     /// A finding in one wording, about a moment of which nothing more is known.
-    pub(in crate::model) fn new(
+    pub(crate) fn new(
         check: &'static str,
         severity: Severity,
         summary: impl AsRef<str>,
@@ -237,6 +239,7 @@ impl Finding {
             since: None,
             row: None,
             began: None,
+            ended: None,
             help: None,
             expected: None,
             details: Vec::new(),

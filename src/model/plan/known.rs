@@ -37,7 +37,9 @@ pub(super) fn finding(view: &View, row: SelectedRow) -> Option<&Finding> {
 }
 
 fn about(view: &View, party: Party) -> Option<&Finding> {
-    view.findings.iter().find(|finding| is_blocker(finding) && finding.is_about(party))
+    view.findings
+        .iter()
+        .find(|finding| is_blocker(finding) && finding.ended.is_none() && finding.is_about(party))
 }
 
 /// A root whose convoy is a finding has none of its own.

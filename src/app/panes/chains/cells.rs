@@ -97,7 +97,9 @@ pub(super) fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
     }
     let is_critical = || {
         let mut findings = context.view.findings.iter();
-        findings.any(|finding| finding.severity == Severity::Critical && finding.is_about(place.party))
+        findings.any(|finding| {
+            finding.severity == Severity::Critical && finding.ended.is_none() && finding.is_about(place.party)
+        })
     };
     let tone = match place.is_top() {
         true if is_critical() => Tone::Critical,

@@ -1,0 +1,265 @@
+//! The findings from view to view. Rows that come, go and change places with every snapshot cannot be read: one that has ended stays for a
+//! moment, two change places only when their order lasts, and nothing is critical at first sight.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::panes::{RowId, findings::id_of};
+use crate::model::Timestamp;
+use crate::model::finding::{Finding, Severity};
+
+/// Seconds for which a finding that has ended stays.
+const STAYS: f64 = 5.0;
+/// Two rows change places when they have had the other order in so many snapshots.
+const ORDERS: usize = 3;
+/// From so many blocked sessions on a finding is critical at once.
+const MANY: u32 = 10;
+/// Seconds after which a finding is critical although it is new here.
+const NEW: f64 = 5.0;
+/// More findings than this are shown as they come.
+const MOST: usize = 500;
+
+/// The findings as they are shown.
+#[derive(Debug, Default)]
+pub(super) struct Steady {
+    /// What the shown ones were made of.
+    of: Arc<Vec<Finding>>,
+    shown: Arc<Vec<Finding>>,
+    /// The places in the newest snapshots, the newest last.
+    places: VecDeque<FxHashMap<RowId, usize>>,
+}
+
+impl Steady {
+    /// What is shown of the findings of a snapshot. While `is_read`, new ones come below those that are as bad, and none changes places.
+    pub(super) fn arrange(
+        &mut self,
+        new: &Arc<Vec<Finding>>,
+        at: Timestamp,
+        is_read: bool,
+    ) -> Arc<Vec<Finding>> {
+        if Arc::ptr_eq(&self.of, new) {
+            return Arc::clone(&self.shown);
+        }
+        self.of = Arc::clone(new);
+        if new.len() > MOST || self.shown.len() > MOST {
+            self.places.clear();
+            self.shown = Arc::clone(new);
+            return Arc::clone(&self.shown);
+        }
+        // What is there at the start has not just begun.
+        let before: FxHashSet<RowId> = if self.places.is_empty() {
+            new.iter().map(id_of).collect()
+        } else {
+            self.shown.iter().filter(|it| it.ended.is_none()).map(id_of).collect()
+        };
+        let judged: Vec<Finding> = new.iter().map(|finding| judged(finding, at, &before)).collect();
+        self.places
+            .push_back(judged.iter().enumerate().map(|(place, finding)| (id_of(finding), place)).collect());
+        if self.places.len() > ORDERS {
+            self.places.pop_front();
+        }
+        let mut rows = self.kept(&judged, at);
+        self.insert(&mut rows, judged, is_read);
+        if !is_read {
+            self.exchange(&mut rows);
+        }
+        self.shown = Arc::new(rows);
+        Arc::clone(&self.shown)
+    }
+
+    /// The rows that were there, as they are now. One that has ended stays, unless another one is about the same.
+    fn kept(&self, new: &[Finding], at: Timestamp) -> Vec<Finding> {
+        let now: FxHashMap<RowId, &Finding> = new.iter().map(|finding| (id_of(finding), finding)).collect();
+        let subjects: FxHashSet<_> = new.iter().map(|finding| finding.subject).collect();
+        let kept = self.shown.iter().filter_map(|finding| {
+            if let Some(now) = now.get(&id_of(finding)) {
+                return Some((*now).clone());
+            }
+            let ended = finding.ended.unwrap_or(at);
+            let stays = (0.0..STAYS).contains(&(at - ended).as_seconds_f64());
+            (stays && !subjects.contains(&finding.subject))
+                .then(|| Finding { ended: Some(ended), ..finding.clone() })
+        });
+        kept.collect()
+    }
+
+    /// Adds what is new: in its order, or where somebody reads below what is as bad.
+    fn insert(&self, rows: &mut Vec<Finding>, new: Vec<Finding>, is_read: bool) {
+        let mut there: FxHashSet<RowId> = rows.iter().filter(|row| row.ended.is_none()).map(id_of).collect();
+        let place = |row: &Finding| self.places.back().and_then(|places| places.get(&id_of(row)).copied());
+        for finding in new {
+            if !there.insert(id_of(&finding)) {
+                continue;
+            }
+            let own = place(&finding);
+            let after = |row: &Finding| {
+                if is_read {
+                    row.severity >= finding.severity
+                } else {
+                    row.ended.is_none() && place(row) < own
+                }
+            };
+            let at = rows.iter().rposition(after).map_or(0, |last| last + 1);
+            rows.insert(at, finding);
+        }
+    }
+
+    /// Rows whose order has been the other one for long enough change places.
+    fn exchange(&self, rows: &mut [Finding]) {
+        if self.places.len() < ORDERS {
+            return;
+        }
+        let is_before = |a: &Finding, b: &Finding| {
+            let (a, b) = (id_of(a), id_of(b));
+            self.places.iter().all(|places| match (places.get(&a), places.get(&b)) {
+                (Some(a), Some(b)) => a < b,
+                _ => false,
+            })
+        };
+        // As rows that are neither stay where they are, neighbours are compared until none is in the wrong order.
+        for end in 1..rows.len() {
+            for at in (1..=end).rev() {
+                let Some([above, below]) = rows.get_mut(at - 1..=at) else { break };
+                if !is_before(below, above) {
+                    break;
+                }
+                std::mem::swap(above, below);
+            }
+        }
+    }
+}
+
+/// A deadlock that the server breaks within a second is not worth red letters.
+fn judged(finding: &Finding, at: Timestamp, before: &FxHashSet<RowId>) -> Finding {
+    let is_old = finding.row_since().is_some_and(|since| (at - since).as_seconds_f64() >= NEW);
+    let is_sure = finding.blocked >= MANY || is_old || before.contains(&id_of(finding));
+    let severity = match finding.severity {
+        Severity::Critical if !is_sure => Severity::Warning,
+        severity => severity,
+    };
+    Finding { severity, ..finding.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::subsequence;
+
+    use super::*;
+    use crate::model::finding::Subject;
+    use crate::model::wait_graph::Party;
+    use Severity::{Critical, Info, Warning};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_timestamp(1_795_000_000 + seconds, 0).unwrap()
+    }
+
+    fn finding(pid: i32, severity: Severity) -> Finding {
+        Finding::new("a check", severity, pid.to_string(), Subject::Party(Party::Backend(pid)))
+    }
+
+    fn pid(finding: &Finding) -> i32 {
+        finding.summary.parse().unwrap()
+    }
+
+    /// Process ids with the severity that is shown; negative where the finding has ended.
+    fn shown(
+        steady: &mut Steady,
+        seconds: i64,
+        is_read: bool,
+        new: &[(i32, Severity)],
+    ) -> Vec<(i32, Severity)> {
+        let new = new.iter().map(|(pid, severity)| finding(*pid, *severity)).collect();
+        let rows = steady.arrange(&Arc::new(new), at(seconds), is_read);
+        let sign = |row: &Finding| if row.ended.is_some() { -1 } else { 1 };
+        rows.iter().map(|row| (sign(row) * pid(row), row.severity)).collect()
+    }
+
+    #[test]
+    fn what_has_ended_stays_in_its_place_for_five_seconds() {
+        let mut steady = Steady::default();
+        let all = [(1, Critical), (2, Warning), (3, Info)];
+        assert_eq!(shown(&mut steady, 0, false, &all), all);
+        let ended = [(1, Critical), (-2, Warning), (3, Info)];
+        for second in 1..6 {
+            assert_eq!(shown(&mut steady, second, false, &[all[0], all[2]]), ended, "{second}");
+        }
+        assert_eq!(shown(&mut steady, 6, false, &[all[0], all[2]]), [all[0], all[2]]);
+        assert_eq!(shown(&mut steady, 7, false, &all), all);
+    }
+
+    #[test]
+    fn what_goes_on_under_another_check_has_not_ended() {
+        let mut steady = Steady::default();
+        shown(&mut steady, 0, false, &[(1, Critical)]);
+        let other = Finding { check: "another", ..finding(1, Critical) };
+        let rows = steady.arrange(&Arc::new(vec![other]), at(1), false);
+        assert_eq!(rows.iter().map(|row| (row.check, row.ended)).collect::<Vec<_>>(), [("another", None)]);
+    }
+
+    #[test]
+    fn what_is_new_is_critical_in_its_second_snapshot_or_when_it_is_old_or_large() {
+        let mut steady = Steady::default();
+        assert_eq!(
+            shown(&mut steady, 0, false, &[(1, Critical)]),
+            [(1, Critical)],
+            "it was there at the start"
+        );
+        assert_eq!(shown(&mut steady, 1, false, &[(2, Critical)]), [(2, Warning), (-1, Critical)]);
+        assert_eq!(shown(&mut steady, 2, false, &[(2, Critical)]), [(2, Critical), (-1, Critical)]);
+        let old = Finding { since: Some(at(-3)), ..finding(3, Critical) };
+        let large = Finding { blocked: 10, since: Some(at(3)), ..finding(4, Critical) };
+        let rows = steady.arrange(&Arc::new(vec![old, large]), at(3), false);
+        let now = rows.iter().filter(|row| row.ended.is_none());
+        assert!(now.map(|row| row.severity).eq([Critical, Critical]));
+    }
+
+    fn place(rows: &[i32], pid: i32) -> Option<usize> {
+        rows.iter().position(|row| row.abs() == pid)
+    }
+
+    proptest! {
+        /// Two rows change places only when their order lasts, and nobody reads them; and none is lost.
+        #[test]
+        fn the_order_lasts(steps in vec((0..4u8, subsequence((1..=9).collect::<Vec<i32>>(), 5..=9).prop_shuffle()), 1..80)) {
+            let mut steady = Steady::default();
+            let mut orders: Vec<Vec<i32>> = Vec::new();
+            let mut before: Vec<i32> = Vec::new();
+            for (second, (reads, new)) in (0..).zip(steps) {
+                // An order lasts for some snapshots, or none would ever change places.
+                let new = orders.last().filter(|_| second % 5 > 0).cloned().unwrap_or(new);
+                let all: Vec<_> = new.iter().map(|pid| (*pid, Warning)).collect();
+                let rows: Vec<i32> = shown(&mut steady, second, reads == 0, &all).into_iter().map(|(pid, _)| pid).collect();
+                orders.push(new);
+                let lasts = |a, b| {
+                    let last = orders.iter().rev().take(ORDERS);
+                    last.len() == ORDERS && last.clone().all(|order| place(order, a).is_some() && place(order, a) < place(order, b))
+                };
+                for (a, b) in rows.iter().flat_map(|a| rows.iter().map(move |b| (a.abs(), b.abs()))) {
+                    let (Some(a_was), Some(b_was)) = (place(&before, a), place(&before, b)) else { continue };
+                    if a_was > b_was && place(&rows, a) < place(&rows, b) {
+                        prop_assert!(reads > 0 && lasts(a, b), "{a} and {b}: {before:?}, {rows:?}");
+                    }
+                }
+                let mut now: Vec<i32> = rows.iter().copied().filter(|pid| *pid > 0).collect();
+                let mut wanted = orders.last().unwrap().clone();
+                now.sort_unstable();
+                wanted.sort_unstable();
+                prop_assert_eq!(now, wanted);
+                before = rows;
+            }
+        }
+    }
+
+    #[test]
+    fn an_order_that_lasts_is_shown_from_its_third_snapshot_on() {
+        let mut steady = Steady::default();
+        let (one, other) = ([(1, Warning), (2, Warning)], [(2, Warning), (1, Warning)]);
+        let seen = [&one, &other, &other, &one, &other, &other, &other];
+        let seen: Vec<_> = (0..).zip(seen).map(|(at, all)| shown(&mut steady, at, false, all)[0].0).collect();
+        assert_eq!(seen, [1, 1, 1, 1, 1, 1, 2]);
+    }
+}
