@@ -2,7 +2,7 @@
 # Checks of a release besides the tests: deny and units in .ci/run, all of them each night in the workflow and before a release. Prints
 # the seconds of each.
 #
-#     packaging/checks.sh [deny] [units] [features] [msrv] [darwin] [publish]
+#     packaging/checks.sh [deny] [units] [doc] [features] [msrv] [darwin] [publish]
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -50,6 +50,10 @@ deny() {
     PATH="$tools/deny/bin:$PATH" cargo deny --log-level error check bans licenses sources
 }
 
+doc() {
+    RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+}
+
 # The steps of a release build, as cargo counts them. `cargo update` adds some: newer versions of encoding_rs, pkcs5 and utf8_iter need
 # more crates than those in Cargo.lock, and bring nothing for locktop.
 units() {
@@ -59,7 +63,7 @@ units() {
     [ "$count" -le 270 ]
 }
 
-[ $# -gt 0 ] || set -- deny units features msrv darwin publish
+[ $# -gt 0 ] || set -- deny units doc features msrv darwin publish
 for part; do
     started=$(date +%s)
     "$part"
