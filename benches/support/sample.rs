@@ -335,6 +335,22 @@ pub fn crowd(waiters: u32, locks: u32, now: f64) -> Builder {
     b
 }
 
+/// Three transactions read a table that a migration waits for, and two sessions wait behind it.
+pub fn shared(now: f64) -> Builder {
+    let mut b = Builder { now, ..Builder::default() };
+    for (pid, since) in [(30, 40.0), (31, 39.0), (32, 38.0)] {
+        b.session(pid, "app@report", State::IdleInTransaction, since + now, "SELECT count(*) FROM accounts");
+        b.lock(pid, relation(2001), LockMode::AccessShare, None);
+    }
+    b.session(40, "deploy@ci", State::Active, 20.0 + now, "ALTER TABLE accounts ADD COLUMN note text");
+    b.lock(40, relation(2001), LockMode::AccessExclusive, Some(20.0 + now));
+    for pid in [41, 42] {
+        b.session(pid, "app@web", State::Active, 10.0 + now, "SELECT 1 FROM accounts");
+        b.lock(pid, relation(2001), LockMode::AccessShare, Some(10.0 + now));
+    }
+    b
+}
+
 /// The incident, and task tables with a task in every state.
 pub fn jobs(now: f64) -> Builder {
     let mut b = incident(now);

@@ -134,7 +134,7 @@ pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
             ("still blocked", &release.still),
             ("by", &release.others),
             ("may stay", &release.unsure),
-            ("perhaps by", &release.possible),
+            ("maybe by", &release.possible),
         ];
         let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
         lines.extend(lists.map(|(label, list)| field(label, parties(context, list), Tone::Plain)));

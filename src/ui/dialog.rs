@@ -1,12 +1,13 @@
 //! A question before an action, over everything else.
 //!
 //! ```text
-//! ┌ Terminate 4312 app@web-3 ──────────────────────────────────────────────┐
-//! │ state        idle in transaction for 3m12s                             │
-//! │ blocks       17                                                        │
-//! │ frees        1 at once: 4410 deploy@ci                                 │
+//! ┌ Terminate 27524 app@worker-1 ──────────────────────────────────────────┐
+//! │ blocks    2: 0 continue now, 2 still blocked: 3 more must end          │
+//! │ still     27565 app@api-stop, 27573 app@api-stop-2                     │
+//! │ effect    rolls back its transaction, which may have written           │
+//! │ SQL       pg_terminate_backend(27524)                                  │
 //! │                                                                        │
-//! │ this one   root of the chain   all behind it                     Tab   │
+//! │ t [this session]   b all 4 blockers: 1 continues now, 1 in turn        │
 //! │ [Back] Enter       y terminate                                         │
 //! └────────────────────────────────────────────────────────────────────────┘
 //! ```
@@ -26,16 +27,27 @@ use crate::model::plan::{Confirm, Verb};
 /// Rows beside the lines: the border, and what is below them.
 const BESIDE: u16 = 4;
 
+/// Rows of the findings and their strip on a large screen, which the question leaves in sight.
+const FINDINGS: u16 = 9;
+/// Rows that the question may have in any case.
+const LEAST: u16 = 15;
+
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
-    let Some(dialog) = &app.dialog else { return };
+    let Some(dialog) = &app.dialog else {
+        viewport.dialog_rows = 0;
+        return;
+    };
     let width = dialog::width(area.width);
     let lines = dialog.lines(area.width);
     let mut options = choices(&dialog.choices(), usize::from(width.saturating_sub(4)));
     options.extend(asked(app, dialog));
     let bottom = BESIDE + u16::try_from(options.len()).unwrap_or(0);
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(bottom).min(area.height);
-    let popup =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    // Below the findings and their strip, as far as there is room.
+    let most = area.height.saturating_sub(FINDINGS).max(LEAST).min(area.height);
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(bottom);
+    let height = height.max(viewport.dialog_rows).min(most);
+    viewport.dialog_rows = height;
+    let popup = Rect { x: area.x + (area.width - width) / 2, y: area.bottom() - height, width, height };
     let inner = boxed(frame, popup, &dialog.title(), theme);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     let (body, below) = split_bottom(inner, bottom - 2);

@@ -16,6 +16,8 @@ pub struct Viewport {
     pub page_rows: usize,
     /// How many rows of the table with the focus were seen when it was last drawn, whatever lies over it.
     pub table_rows: usize,
+    /// Rows of the box of the question that is open: it does not shrink.
+    pub(super) dialog_rows: u16,
     /// The revision of the dialog that was drawn; none when there was none, or no room for it.
     pub dialog: Option<u64>,
 }

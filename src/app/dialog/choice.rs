@@ -27,6 +27,6 @@ pub(super) const fn letter(scope: Scope) -> char {
     match scope {
         Scope::This => 't',
         Scope::Root => 'r',
-        Scope::Below => 'b',
+        Scope::Blockers => 'b',
     }
 }

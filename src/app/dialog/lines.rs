@@ -8,12 +8,12 @@ use crate::app::line::{Line, Tone};
 use crate::model::consequence::{Consequence, Effect as OnData};
 use crate::model::plan::{ActionPlan, Caution, Effect, PlannedTarget, Refused, Verb};
 
-/// The widest a dialog gets: longer lines are hard to read.
-const WIDEST: u16 = 112;
+/// The widest a dialog gets: the same on all screens, so that the eye finds its lines.
+const WIDEST: u16 = 78;
 
 /// How wide a dialog is on a screen of so many columns.
 pub fn width(columns: u16) -> u16 {
-    columns.saturating_sub(4).min(WIDEST)
+    columns.saturating_sub(2).min(WIDEST)
 }
 
 impl Dialog {
@@ -106,7 +106,7 @@ fn consequence(consequence: &Consequence) -> Line {
 }
 
 fn one(row: &PlannedTarget) -> Vec<Line> {
-    let mut lines = vec![field(does(row), row.does.as_str(), Tone::Plain)];
+    let mut lines = Vec::new();
     lines.extend(change(row));
     lines.extend(row.effect.iter().flat_map(effect));
     lines.extend(row.consequence.as_ref().map(consequence));
@@ -114,6 +114,7 @@ fn one(row: &PlannedTarget) -> Vec<Line> {
     let label = |at: usize| if at == 0 { "state" } else { "" };
     let facts = row.facts.iter().enumerate();
     lines.extend(facts.map(|(at, fact)| field(label(at), fact.as_str(), Tone::Plain)));
+    lines.push(field(does(row), row.does.as_str(), Tone::Plain));
     lines
 }
 

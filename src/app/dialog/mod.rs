@@ -201,17 +201,15 @@ impl Dialog {
             letter if self.choices().iter().any(|choice| choice.letter == letter) => self.choose(letter),
             // Somebody types something else, in which there may be a `y`.
             _ if self.plan.confirm == Confirm::Yes => Step::Back,
-            _ => self.not_by_a_key(character),
+            _ => self.not_by_a_key(),
         }
     }
 
-    /// `y is not sufficient here: type 4312, then Enter`. Whoever is used to it would wait for what does not come.
-    fn not_by_a_key(&mut self, character: char) -> Step {
-        let Some(word) = self.plan.confirm.word().filter(|_| character == 'y' && self.types()) else {
-            return Step::Nothing;
-        };
+    /// `type 4312 to confirm, then Enter`: a key that does nothing is answered.
+    fn not_by_a_key(&mut self) -> Step {
+        let Some(word) = self.plan.confirm.word().filter(|_| self.types()) else { return Step::Nothing };
         self.typed.clear();
-        self.word = Some(format!("y is not sufficient here: type {word}, then Enter"));
+        self.word = Some(format!("type {word} to confirm, then Enter"));
         Step::Changed
     }
 

@@ -47,10 +47,10 @@ fn a_root_is_expected_after_a_question_and_nothing_is_asked_of_the_server() {
         assert!(slowly(&mut app, keys).is_empty(), "{keys}");
         let said = dialog(&app);
         assert!(
-            said.starts_with("entry   [[expected]]\n        application = \"web-3\"\n"),
+            said.starts_with("entry     [[expected]]\n          application = \"web-3\"\n"),
             "{keys}: {said}"
         );
-        assert!(said.contains("        user = \"app\"\n        database = \"app\"\n"), "{said}");
+        assert!(said.contains("          user = \"app\"\n          database = \"app\"\n"), "{said}");
         assert!(app.dialog.as_ref().unwrap().title().starts_with("Ignore 4312 app@web-3"));
         let effects = slowly(&mut app, "y");
         assert_eq!(expected(&effects), Some((vec![known("web-3", "app")], vec![])), "{keys}");

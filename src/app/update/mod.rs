@@ -27,6 +27,9 @@ use crate::model::adapter::Parts;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
+/// Ticks, which are seconds, for which a refusal is shown unless a key is pressed.
+const NOTICE: u8 = 10;
+
 /// Seconds for which findings keep their places after a key on them.
 const READ: f64 = 10.0;
 
@@ -306,7 +309,8 @@ impl App {
     pub fn say(&mut self, text: impl Into<String>) -> Update {
         // What nobody has seen yet and somebody should is more important.
         if self.notice.as_ref().is_none_or(|notice| notice.seen || notice.ticks.is_some()) {
-            self.notice = Some(Notice { text: text.into(), ticks: Some(5), seen: false, takes_key: false });
+            self.notice =
+                Some(Notice { text: text.into(), ticks: Some(NOTICE), seen: false, takes_key: false });
         }
         Update::redraw()
     }

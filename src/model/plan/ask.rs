@@ -44,8 +44,8 @@ pub enum Scope {
     This,
     /// The root that it is shown under.
     Root,
-    /// Everybody who is shown below it, however far, and not itself.
-    Below,
+    /// The row itself and the others that have to end before the sessions behind it continue.
+    Blockers,
 }
 
 /// What is asked of sessions: which signal, and to whom.

@@ -40,7 +40,8 @@ fn no_way_out_of_a_question_is_called_cancel() {
                 .any(|words| line.contains(words))
         };
         assert!(cancels.iter().all(is_query), "{cancels:?}");
-        assert_eq!(!cancels.is_empty(), keys.contains('C'), "{keys}: {text}");
+        // The strip above the question has the shortcut of the row.
+        assert!(!cancels.is_empty() || !keys.contains('C'), "{keys}: {text}");
     }
 }
 
@@ -51,9 +52,9 @@ fn questions_about_sessions_at_three_sizes() {
             ("ask_root", "2K"),
             ("ask_middle", "2jK"),
             ("ask_root_of", "2jK<tab>"),
-            ("ask_below", "2K<tab>"),
-            ("ask_typed", "2Kb17"),
-            ("ask_wrong", "2Kb18<enter>"),
+            ("ask_typed", "2jjK16"),
+            ("ask_wrong", "2jjK18<enter>"),
+            ("ask_y", "2jjKy"),
             ("ask_queue", "2jjK"),
             ("ask_cancel", "2jC"),
             ("ask_marked", "7/who:prisma<enter>*<esc>/pid:4980<enter>K"),
@@ -64,6 +65,10 @@ fn questions_about_sessions_at_three_sizes() {
         ] {
             check(name, &mut incident(width, height).keys(keys));
         }
+        check(
+            "ask_blockers",
+            &mut Stage::new(width, height).view(sample::shared(0.0).view()).keys("2K<tab>"),
+        );
     }
 }
 
@@ -162,7 +167,7 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
         };
         stage.app.update(Message::View(TargetId(0), Arc::new(view)));
         check("ask_down", &mut stage);
-        let mut stage = incident(width, height).keys("2K<tab>17<enter>");
+        let mut stage = incident(width, height).keys("2jjK16<enter>");
         let number = stage.app.flights[0].number;
         stage.app.update(Message::Progress(number, 1));
         check("in_flight", &mut stage);
@@ -188,7 +193,7 @@ fn a_question_is_never_larger_than_its_place_and_takes_no_answer_where_it_was_no
     for (width, height) in
         [(0, 0), (1, 1), (3, 2), (59, 24), (60, 14), (60, 15), (80, 23), (119, 30), (300, 100)]
     {
-        for keys in ["2K", "2Kb", "2jK", "2jjKr"] {
+        for keys in ["2K", "2jjK", "2jK", "2jjKr"] {
             let mut stage = incident(width, height).keys(keys);
             stage.draw();
             assert_eq!(stage.viewport.dialog.is_some(), width >= 60 && height >= 15, "{width}x{height}");
@@ -201,7 +206,7 @@ fn a_question_is_never_larger_than_its_place_and_takes_no_answer_where_it_was_no
 
 #[test]
 fn a_question_in_ascii_is_ascii() {
-    let mut stage = incident(80, 24).keys("2Kb");
+    let mut stage = incident(80, 24).keys("2jjK");
     stage.theme = super::Theme::new(super::Base::Dark, super::Depth::Ansi, true);
     let text = stage.text();
     assert!(text.is_ascii(), "{text}");

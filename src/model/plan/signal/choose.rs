@@ -36,7 +36,7 @@ pub(super) fn meant(index: &PlanIndex<'_>, ask: &Ask) -> SessionSelection {
     for chosen in &ask.chosen {
         match ask.scope {
             Scope::This => this(index, ask, *chosen, &mut meant),
-            Scope::Root | Scope::Below => beside(index, ask, *chosen, &mut meant),
+            Scope::Root | Scope::Blockers => beside(index, ask, *chosen, &mut meant),
         }
     }
     for pick in &mut meant.picks {
@@ -158,14 +158,14 @@ fn party_of(index: &PlanIndex<'_>, chosen: SelectedRow) -> Option<Party> {
     }
 }
 
-/// The root above a row, or everybody below it.
+/// The root above a row, or the row and those that have to end with it.
 fn beside(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut SessionSelection) {
     let Some(party) = party_of(index, chosen) else {
         meant.refused.push(Refused::new("this row", Subject::Server, "is in no chain"));
         return;
     };
     let found = match ask.scope {
-        Scope::Below => below(index, party),
+        Scope::Blockers => blockers(index, ask.verb, party),
         Scope::This | Scope::Root => root(index, party).map(|root| vec![root]),
     };
     let parties = match found {
@@ -209,24 +209,18 @@ fn root(index: &PlanIndex<'_>, party: Party) -> Result<Party, String> {
     }
 }
 
-/// Everybody who is shown under a party.
-fn below(index: &PlanIndex<'_>, party: Party) -> Result<Vec<Party>, String> {
-    let nodes = &index.graph.tree.nodes;
-    let nobody = || Err("no session waits below it".to_owned());
-    let Some((at, node)) = index.node(party) else { return nobody() };
-    // Parents come before their children and nothing comes between the members of a tree.
-    let last = at + node.below as usize;
-    let found: Vec<Party> =
-        nodes.get(at + 1..=last).unwrap_or_default().iter().map(|node| node.party).collect();
-    if found.is_empty() { nobody() } else { Ok(found) }
+/// A party and the others that have to end before those behind it continue: they wait for a list of sessions.
+fn blockers(index: &PlanIndex<'_>, verb: Verb, party: Party) -> Result<Vec<Party>, String> {
+    let release = index.look().release(verb, &[party]);
+    if release.still.is_empty() || release.others.is_empty() || release.more {
+        return Err("no other session has to end with it".to_owned());
+    }
+    Ok(std::iter::once(party).chain(release.others).collect())
 }
 
-/// `all 17 shown below it`: what waits behind it may be more, and be shown below somebody else.
-pub(in crate::model::plan) fn below_words(count: usize) -> String {
-    if count == 1 {
-        return "the one shown below it".to_owned();
-    }
-    format!("all {} shown below it", crate::text::count(count as u64))
+/// `all 4 blockers`.
+pub(in crate::model::plan) fn blockers_words(count: usize) -> String {
+    format!("all {} blockers", crate::text::count(count as u64))
 }
 
 /// Who else could be meant, where one row of the forest was chosen.
@@ -245,13 +239,15 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     {
         offers.push((Scope::Root, format!("the root, {}", index.party_name(root))));
     }
-    let below =
-        below(index, party).map_or(0, |below| below.iter().filter(|party| ask.shows(**party)).count());
-    if below > 0 && !is_group {
-        offers.push((Scope::Below, below_words(below)));
+    if let Ok(blockers) = blockers(index, ask.verb, party)
+        && root(index, party) == Ok(party)
+    {
+        let promise = index.look().promise_of(ask.verb, &blockers).numbers(true);
+        let shown = blockers.iter().filter(|party| ask.shows(**party)).count();
+        offers.push((Scope::Blockers, format!("{}: {promise}", blockers_words(shown))));
     }
     if !offers.is_empty() {
-        offers.insert(0, (Scope::This, "this one".to_owned()));
+        offers.insert(0, (Scope::This, "this session".to_owned()));
     }
     offers
 }

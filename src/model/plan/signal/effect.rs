@@ -48,14 +48,14 @@ fn named(
         list(&mut lines, "by", &release.others);
         if release.more {
             lines.push((
-                "perhaps by",
+                "maybe by",
                 "others that are not known yet: one of those above waits for a list of sessions".to_owned(),
             ));
         }
     }
     if !release.unsure.is_empty() {
         list(&mut lines, "unsure", &release.unsure);
-        list(&mut lines, "perhaps by", &release.possible);
+        list(&mut lines, "maybe by", &release.possible);
     }
     if release.standby {
         lines.push(("by", "a synchronous standby: each of them waits for it when it commits".to_owned()));

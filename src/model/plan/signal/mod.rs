@@ -66,9 +66,9 @@ pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -
     if offers.is_empty() {
         return plan;
     }
-    let taken = choose::below_words(plan.rows.len());
+    let taken = choose::blockers_words(plan.rows.len());
     let title = |(scope, title)| match scope {
-        Scope::Below if ask.scope == Scope::Below => (scope, taken.clone()),
+        Scope::Blockers if ask.scope == Scope::Blockers => (scope, taken.clone()),
         scope => (scope, title),
     };
     plan.offers = offers.into_iter().map(title).collect();

@@ -6,7 +6,6 @@ use super::sessions::{context, id, identity, one, reason, table};
 use crate::model::backend::State;
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
-use crate::model::view::TargetId;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, incident};
@@ -81,11 +80,7 @@ fn the_root_is_offered_and_meant() {
     let middle = plan(&view, Verb::Terminate, Scope::This, 4410);
     assert_eq!(
         middle.offers,
-        [
-            (Scope::This, "this one".to_owned()),
-            (Scope::Root, "the root, 4312 app@web-3".to_owned()),
-            (Scope::Below, "all 16 shown below it".to_owned())
-        ]
+        [(Scope::This, "this session".to_owned()), (Scope::Root, "the root, 4312 app@web-3".to_owned())]
     );
     let frees = words(&middle);
     assert!(frees.starts_with("16: 16 continue now; now 4466 app@web-0, 4467 app@web-1, "), "{frees}");
@@ -108,17 +103,25 @@ fn the_root_is_offered_and_meant() {
     assert!(reason(&behind_prepared).ends_with("ROLLBACK PREPARED 'order-17'"));
 }
 
+/// Three have a lock in common for which 40 waits; two more wait behind it.
 #[test]
-fn everybody_below_is_ended_in_the_order_of_the_forest() {
-    let view = incident(0.0).view();
-    let below = plan(&view, Verb::Terminate, Scope::Below, 4312);
-    let all: Vec<i32> = std::iter::once(4410).chain(4466..4482).collect();
-    assert_eq!((pids(&below), below.confirm.clone()), (all, Confirm::Count(17)));
-    assert_eq!(words(&below), "no other session");
-    let targets = below.command(TargetId(0), 1, 5.0).targets;
-    let TargetKind::Session(first) = &targets[0].what else { panic!() };
-    assert!(first.blocks, "while those below it wait still");
-    assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Below, 4466)), "no session waits below it");
+fn the_blockers_that_have_to_end_together_are_offered_and_meant() {
+    let view = crate::sample::shared(0.0).view();
+    let one = plan(&view, Verb::Terminate, Scope::This, 31);
+    let all = "all 3 blockers: 1 continues now, 2 in turn".to_owned();
+    assert_eq!(one.offers, [(Scope::This, "this session".to_owned()), (Scope::Blockers, all)]);
+    let together = plan(&view, Verb::Terminate, Scope::Blockers, 31);
+    let mut meant = pids(&together);
+    meant.sort_unstable();
+    assert_eq!((meant, together.confirm.clone()), (vec![30, 31, 32], Confirm::Count(3)));
+    assert!(words(&together).starts_with("3: 1 continues now, 2 in turn"), "{}", words(&together));
+    // No choice takes those that wait, and what frees all of them needs no other.
+    for pid in [40, 41] {
+        assert_eq!(plan(&view, Verb::Terminate, Scope::This, pid).offers.len(), 2, "itself and a root");
+        assert!(plan(&view, Verb::Terminate, Scope::Blockers, pid).rows.is_empty());
+    }
+    let incident = incident(0.0).view();
+    assert_eq!(plan(&incident, Verb::Terminate, Scope::This, 4312).offers, []);
 }
 
 #[test]
@@ -126,9 +129,10 @@ fn what_the_filter_hides_is_left_out_and_counted() {
     let view = incident(0.0).view();
     let only = |pids: &[i32]| pids.iter().map(|pid| Party::Backend(*pid)).collect::<FxHashSet<_>>();
     let shown = Some(only(&[4312, 4470, 4471]));
-    let below = Ask { shown: shown.clone(), ..ask(Verb::Terminate, Scope::Below, 4312) };
-    let plan = sessions(&context(&view), &below);
-    assert_eq!((pids(&plan), plan.hidden), (vec![4470, 4471], 15));
+    let shared = crate::sample::shared(0.0).view();
+    let blockers = Ask { shown: Some(only(&[31])), ..ask(Verb::Terminate, Scope::Blockers, 31) };
+    let plan = sessions(&context(&shared), &blockers);
+    assert_eq!((pids(&plan), plan.hidden), (vec![31], 2));
     let root = Ask { shown: Some(only(&[4466])), ..ask(Verb::Terminate, Scope::Root, 4466) };
     let plan = sessions(&context(&view), &root);
     assert_eq!((plan.rows.len(), plan.hidden), (0, 1));

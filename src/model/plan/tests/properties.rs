@@ -64,7 +64,7 @@ fn an_ask() -> impl Strategy<Value = Ask> {
         }
     });
     let verb = prop::sample::select(vec![Verb::Cancel, Verb::Terminate]);
-    let scope = prop::sample::select(vec![Scope::This, Scope::This, Scope::Root, Scope::Below]);
+    let scope = prop::sample::select(vec![Scope::This, Scope::This, Scope::Root, Scope::Blockers]);
     let shown = prop::option::weighted(0.3, vec(2..14_i32, 0..10));
     (vec(chosen, 0..6), verb, scope, any::<bool>(), shown).prop_map(
         |(chosen, verb, scope, from_chains, shown)| {
@@ -82,7 +82,7 @@ fn targets(plan: &ActionPlan) -> Vec<&SessionTarget> {
     plan.rows.iter().map(target).collect()
 }
 
-/// Everybody that the rows can mean: themselves, their leaders, those folded into them, and by the scope those above or below.
+/// Everybody that the rows can mean: themselves, their leaders, those folded into them, and by the scope those above or those that have to end with them.
 fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
     let snapshot = view.snapshot.as_ref().unwrap();
     let leader = |pid: i32| snapshot.backend(pid).map_or(pid, crate::model::backend::Backend::group);
@@ -94,7 +94,6 @@ fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
             other => panic!("{other:?}"),
         };
         let party = Party::Backend(leader(pid));
-        let behind = view.graph.blocked_by(party).into_iter().map(Party::pid);
         match (ask.scope, group) {
             (Scope::This, None) => drop(meant.insert(leader(pid))),
             (Scope::This, Some((tag, mode))) => {
@@ -107,7 +106,10 @@ fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
                 // A root is its own.
                 meant.extend([leader(pid), pid]);
             }
-            (Scope::Below, _) => meant.extend(behind),
+            (Scope::Blockers, _) => {
+                let release = view.with_snapshot().unwrap().release(ask.verb, &[party]);
+                meant.extend(release.others.into_iter().chain([party]).map(Party::pid));
+            }
         }
     }
     meant
