@@ -65,7 +65,7 @@ fn what_is_put_off_is_a_task_or_an_item_that_waits() {
 fn what_is_confirmed_is_asked_for_and_nothing_else() {
     for (keys, verb, targets) in [
         ("Ky", Verb::Terminate, vec![4312]),
-        ("Kjkty", Verb::Terminate, vec![4312]),
+        ("Kjky", Verb::Terminate, vec![4312]),
         ("jCy", Verb::Cancel, vec![4410]),
         ("jKry", Verb::Terminate, vec![4312]),
         ("jK<tab>y", Verb::Terminate, vec![4312]),

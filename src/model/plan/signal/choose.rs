@@ -247,7 +247,8 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
         offers.push((Scope::Blockers, format!("{}: {promise}", blockers_words(shown))));
     }
     if !offers.is_empty() {
-        offers.insert(0, (Scope::This, "this session".to_owned()));
+        let this = if is_group { "these sessions" } else { "this session" };
+        offers.insert(0, (Scope::This, this.to_owned()));
     }
     offers
 }
