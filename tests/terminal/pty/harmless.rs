@@ -110,12 +110,15 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     }
 
     // Somebody else is meant after Tab: that has to be seen first.
-    scene.ask(&mut dashboard);
+    scene.select(&mut dashboard);
+    dashboard.screen.keys("j");
+    dashboard.question("K", ARMED);
     dashboard.screen.write(b"\ty");
-    dashboard.screen.shows("terminate: ");
+    dashboard.screen.shows("[the root, ");
+    dashboard.screen.shows(ARMED);
     scene.is_unharmed(&dashboard, "another choice").await;
     dashboard.screen.write(b"\x1b[Zy");
-    dashboard.screen.shows(ARMED);
+    dashboard.screen.shows("[this session]");
     close(&mut dashboard);
     scene.is_unharmed(&dashboard, "back to the first choice").await;
 

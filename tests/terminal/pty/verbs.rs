@@ -150,13 +150,7 @@ async fn items(dashboard: &mut Dashboard, db: &Client) {
     dashboard.screen.keys("y");
     becomes(db, "SELECT status FROM task_queue", "pending").await;
     dashboard.screen.shows("1 pending");
-    ask(
-        dashboard,
-        "6",
-        "mail",
-        "D",
-        &["SET not_before = greatest(not_before, now) + 1 hour", "y postpone 1h"],
-    );
+    ask(dashboard, "6", "mail", "D", &["SET not_before = greatest(not_before,", "y postpone 1h"]);
     dashboard.screen.keys("y");
     becomes(db, "SELECT not_before > now() + interval '59 min' FROM task_queue", "true").await;
 }
