@@ -7,9 +7,13 @@ use super::index::ViewIndex;
 use super::line::Tone;
 use super::panes::{Heading, Pane, Row, Total, Wanted, fitted};
 use super::screens::Has;
+use crate::model::promise::Promise;
 use crate::model::view::View;
+use crate::model::wait_graph::Party;
+use crate::model::words;
 use crate::model::zone::Zone;
 use crate::text::{self, Align, fit};
+use crate::wire::report::{Branch, Tree};
 use crate::wire::table::{broken, head, laid_out, more};
 
 /// What is printed, and how many rows of each.
@@ -67,14 +71,49 @@ fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
     there.flat_map(|(pane, most)| section(&context, pane, most, width)).collect()
 }
 
-/// Who waits for whom, headings first; nothing where nobody does.
-pub fn chains(view: &View) -> Vec<String> {
+/// Which session waits for which; nothing if none does.
+pub fn tree(view: &View) -> Tree {
     let index = ViewIndex::of(view);
-    context(view, &index).map_or_else(Vec::new, |context| {
+    context(view, &index).map_or_else(Tree::default, |context| {
         let rows = rows(&context, Pane::Chains);
-        let lines = table(&context, Pane::Chains, rows.get(..CHAINS).unwrap_or(&rows), None);
-        lines.into_iter().chain(more(rows.len(), CHAINS, "rows")).collect()
+        let shown = rows.get(..CHAINS).unwrap_or(&rows);
+        let lines = table(&context, Pane::Chains, shown, None);
+        let lines = lines.into_iter().chain(more(rows.len(), CHAINS, "rows")).collect();
+        Tree { lines, branches: shown.iter().filter_map(|row| branch(&context, *row)).collect() }
     })
+}
+
+/// A row of the forest in words.
+fn branch(context: &Context<'_>, row: Row) -> Option<Branch> {
+    let Row::Chain(chain) = row else { return None };
+    let node = context.view.graph.tree.nodes.get(chain.at as usize)?;
+    let cell = |name| {
+        let table = Pane::Chains.table();
+        let text = table.cell(context, row, table.position(name)?, LONGEST).text;
+        Some(text).filter(|text| text != "-")
+    };
+    let text = |name| cell(name).unwrap_or_default();
+    let backend = context.backend(node.party.pid());
+    let who = match node.party {
+        _ if chain.folded > 0 => format!("{} sessions, {}", text::count(chain.folded.into()), text("who")),
+        Party::Prepared(xact) => {
+            let gid = context.prepared(xact).map(|row| text::one_line(&row.gid).into_owned());
+            gid.map_or_else(|| format!("prepared {xact}"), |gid| format!("prepared '{gid}'"))
+        }
+        Party::Backend(pid) => match backend.map(words::who).filter(|who| !who.is_empty()) {
+            Some(who) => format!("{pid} {who}"),
+            None => pid.to_string(),
+        },
+    };
+    // The id of a prepared transaction is its name already.
+    let statement = if matches!(node.party, Party::Prepared(_)) { String::new() } else { text("query") };
+    let does = match node.waits {
+        Some(_) => format!("waits {} for {}", text("wait"), text("state")),
+        None => text("state"),
+    };
+    let promise = context.promise(node.party).filter(|_| chain.folded == 0);
+    let blocks = promise.filter(|promise| promise.blocked > 0).map(Promise::words);
+    Some(Branch { depth: chain.depth, who, does, blocks: blocks.unwrap_or_default(), statement })
 }
 
 fn context<'a>(view: &'a View, index: &'a ViewIndex) -> Option<Context<'a>> {

@@ -1,5 +1,6 @@
 //! From a part of a recording to what a report has to say.
 
+mod ddl;
 mod log;
 mod settings;
 mod tasks;
@@ -27,13 +28,14 @@ use crate::model::view::{TargetId, View};
 use crate::model::wait_graph::Party;
 use crate::model::why::why;
 use crate::text::one_line;
-use crate::wire::report::{Column, Hole, Mark, Report, Why, Worst};
+use crate::wire::report::{Column, Hole, Mark, Report, Tree, Why, Worst};
+use ddl::Ddl;
 use tasks::Tasks;
 
 pub use log::add_log;
 
 /// Columns that the time line has at most.
-const COLUMNS: usize = 240;
+const COLUMNS: usize = 160;
 
 /// The sign of an operator's words.
 const NOTE: char = 'n';
@@ -92,8 +94,8 @@ impl Reader {
     }
 }
 
-/// Who waits for whom in a look, a line each.
-pub type Chains = fn(&View) -> Vec<String>;
+/// Which session waits for which in a snapshot.
+pub type Chains = fn(&View) -> Tree;
 
 /// What the looks of some places have to say; of the worst `chains` says who waited for whom.
 pub fn of(
@@ -127,6 +129,7 @@ pub fn of(
         tasks.begin(view);
     }
     let (mut reader, mut window, mut seen) = (Reader::default(), Window::default(), FxHashSet::default());
+    let mut ddl = Ddl::new(redaction);
     for (place, moment) in places.clone().zip(&moments) {
         let Ok((counted, events)) = reader.read(recording, place) else {
             report.damaged += 1;
@@ -136,8 +139,13 @@ pub fn of(
             continue;
         };
         window.take(&counted);
+        ddl.look(recording, (place, moment.waiting));
         if let Some(column) = column_of(&mut report, moment.at) {
             let roots = counted.last.costs.iter().filter(|cost| cost.sums.most > 0).count();
+            if !column.is_known || moment.waiting > column.waiting {
+                let costs = window.last().costs.iter().filter(|cost| cost.sums.most > 0);
+                column.behind = costs.map(|cost| (cost.episode, cost.sums.most)).collect();
+            }
             column.is_known = true;
             column.waiting = column.waiting.max(moment.waiting);
             column.roots = column.roots.max(u32::try_from(roots).unwrap_or(u32::MAX));
@@ -156,9 +164,15 @@ pub fn of(
     report.blame = redaction.apply_to_blame(&window.blame());
     report.blame.before = at_first.map(|view| Before::of(&view.graph, first.at)).unwrap_or_default();
     fill(&mut report.columns, &report.holes);
+    report.tries = ddl.tries();
     let most = moments.iter().zip(places).max_by_key(|(moment, place)| (moment.waiting, *place));
     if let Some((moment, place)) = most {
         look(&mut report, recording, (place, moment.waiting), redaction, chains);
+    }
+    if let Some((place, pid)) = ddl.longest()
+        && let Some(view) = view(recording, place)
+    {
+        report.settings.extend(settings::lock_timeout(&view, pid, redaction.mode()));
     }
     Ok(report)
 }
@@ -181,9 +195,10 @@ fn fill(columns: &mut [Column], holes: &[Hole]) {
     for column in columns {
         let is_hole = holes.iter().any(|hole| hole.from < column.at && column.at < hole.to);
         if !column.is_known && !column.is_damaged && !is_hole && before.is_known {
+            column.behind.clone_from(&before.behind);
             (column.waiting, column.roots, column.is_known) = (before.waiting, before.roots, true);
         }
-        before = *column;
+        before = column.clone();
     }
 }
 
@@ -252,6 +267,10 @@ fn look(
     let Some(snapshot) = view.snapshot.as_deref() else { return };
     if let Some(server) = snapshot.server() {
         report.server = server_words(server);
+        // Names that were left out of the recording are hashes here.
+        if report.redaction != "names" {
+            report.place = place_of(server);
+        }
     }
     if waiting > 0 {
         let findings = view.findings.iter().filter(|finding| finding.severity > Severity::Info);
@@ -264,12 +283,12 @@ fn look(
         report.worst = Some(Worst {
             at: snapshot.taken_at,
             waiting,
-            chain: chains(&view),
+            tree: chains(&view),
             findings: findings.map(line).collect(),
             why: in_words(&view),
         });
     }
-    report.settings = settings::settings(report, &view, redaction.mode());
+    report.settings = settings::settings(report, &view);
 }
 
 /// Why those wait behind whom the most others stand: of each queue the first.
@@ -304,6 +323,14 @@ fn who(view: &View, party: Party) -> String {
 fn server_words(server: &Server) -> String {
     let role = if server.in_recovery { "standby" } else { "primary" };
     format!("PostgreSQL {} {role}, database {}", one_line(&server.version), one_line(&server.database))
+}
+
+/// `db1/shop`, `db1:5433/shop`; a socket is on the host of locktop.
+fn place_of(server: &Server) -> String {
+    let host = if server.host.starts_with('/') { "localhost" } else { &*server.host };
+    let port = if server.port == 5432 { String::new() } else { format!(":{}", server.port) };
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    one_line(&format!("{host}{port}/{}", server.database)).into_owned()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use locktop_base::file::{self, How};
 use super::super::recording::{Redact, ReportArgs, ReportFormat};
 use super::Failure;
 use super::replay::{open, range, zone};
-use crate::app::print::chains;
+use crate::app::print::tree;
 use crate::feed::history::NotThere;
 use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
@@ -29,7 +29,7 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
         let help = "cut FILE --redact names -o OTHER, then report OTHER";
         return Err(Failure::Other(format!("a report cannot be redacted by name: first locktop {help}")));
     }
-    let mut report = report::of(&mut recording, places.clone(), redaction, chains).map_err(failure)?;
+    let mut report = report::of(&mut recording, places.clone(), redaction, tree).map_err(failure)?;
     if !wanted.log.is_empty() {
         if report.redaction == "names" {
             let why = "names were removed from this recording, but the log contains them";

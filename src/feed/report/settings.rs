@@ -1,24 +1,21 @@
 //! Settings that would have helped, and only those.
 
 use crate::model::blame::{Ending, Episode, Key, Span};
-use crate::model::lock::LockMode;
 use crate::model::output::{Channel, Mode, shown};
 use crate::model::snapshot::Server;
 use crate::model::view::View;
+use crate::model::wait_graph::Party;
 use crate::text::{count, duration, one_line_prefix};
 use crate::wire::report::{Report, Setting};
 
 /// Seconds after which a transaction that does nothing and blocks others should end.
 const IDLE: f64 = 40.0;
 
-/// Seconds for which a change of a table should wait.
-const LOCK_TIMEOUT: f64 = 2.0;
-
 /// Seconds after which the server looks for a deadlock as it is installed.
 const USUAL: f64 = 1.0;
 
 /// What would have helped, and only that.
-pub(super) fn settings(report: &Report, view: &View, mode: Mode) -> Vec<Setting> {
+pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
     let mut found = Vec::new();
     let episodes = report.blame.episodes_in(Span::All);
     let idle = |episode: &&Episode| {
@@ -33,7 +30,6 @@ pub(super) fn settings(report: &Report, view: &View, mode: Mode) -> Vec<Setting>
         );
         found.push(Setting { name: "idle_in_transaction_session_timeout", value: None, advice });
     }
-    found.extend(lock_timeout(view, mode));
     let Some(server) = view.snapshot.as_deref().and_then(|snapshot| snapshot.server()) else { return found };
     found.extend(deadlock_timeout(report, server));
     found.extend(log_lock_waits(report, server));
@@ -58,24 +54,25 @@ pub(super) fn settings(report: &Report, view: &View, mode: Mode) -> Vec<Setting>
     found
 }
 
-/// Somebody who waits for a whole table stands in the way of others.
-fn lock_timeout(view: &View, mode: Mode) -> Option<Setting> {
+/// A statement that changes a table waited longer than it should, with or without sessions behind it.
+pub(super) fn lock_timeout(view: &View, pid: i32, mode: Mode) -> Option<Setting> {
     let (graph, snapshot) = (&view.graph, view.snapshot.as_deref()?);
-    let wide = graph.tree.nodes.iter().filter_map(|node| {
-        let (queue, at) = node.waits?;
-        let waiter = graph.queues.get(queue)?.waiters.get(at)?;
-        let since = waiter.wait_start?;
-        let seconds = (snapshot.taken_at - since).as_seconds_f64();
-        let is_wide = waiter.mode == LockMode::AccessExclusive && node.below > 0 && seconds > LOCK_TIMEOUT;
-        is_wide.then_some((waiter.pid, node.below, seconds))
-    });
-    let (pid, below, seconds) = wide.max_by_key(|(_, below, _)| *below)?;
-    let backend = view.index.backend(snapshot, pid);
-    let query = backend.and_then(|backend| backend.query.as_ref());
+    let party = Party::Backend(pid);
+    let (queue, at) = graph.wait_of(party)?;
+    let waiter = queue.waiters.get(at)?;
+    let seconds = (snapshot.taken_at - waiter.wait_start?).as_seconds_f64();
+    let below = graph.tree.nodes.iter().find(|node| node.party == party).map_or(0, |node| node.below);
+    let query = view.index.backend(snapshot, pid).and_then(|backend| backend.query.as_ref());
     let query = query.map(|query| shown(Channel::Report(mode), query)).unwrap_or_default();
+    let helped = match below {
+        0 => "with '2s' and a retry it would not have blocked later requests for that long".to_owned(),
+        1 => "and 1 session behind it; with '2s' and a retry that would not have waited behind it".to_owned(),
+        many => format!("and {many} behind it; with '2s' and a retry they would not have waited behind it"),
+    };
     let advice = format!(
-        "{pid} waited {} for AccessExclusive ({}), and {below} behind it; with '2s' and a retry they would not have waited behind it",
+        "{pid} waited at least {} for {} ({}), so it had no shorter lock_timeout, {helped}",
         duration(seconds),
+        waiter.mode.short(),
         one_line_prefix(&query, 80),
     );
     Some(Setting { name: "lock_timeout", value: None, advice })

@@ -44,6 +44,11 @@ impl Window {
         self.blame.add(Arc::new(tick));
     }
 
+    /// What the last look added, with the numbers that its episodes have here.
+    pub fn last(&self) -> &Tick {
+        &self.blame.last
+    }
+
     /// What was counted in all looks that were taken in.
     pub fn blame(self) -> Blame {
         self.blame

@@ -13,11 +13,13 @@ pub(super) enum Block {
     Paragraph(String),
     /// The time line: how many waited, with the signs of what happened.
     Line,
+    /// Episodes by their numbers: bars on the time line, or a table.
+    Episodes(Vec<u64>),
+    /// Which session waited for which at the worst moment, in so many rows.
+    Tree(usize),
     List(Vec<String>),
     /// Headings, those of numbers with true, and rows.
     Table(Vec<(&'static str, bool)>, Vec<Vec<String>>),
-    /// Lines whose columns stand below each other.
-    Text(Vec<String>),
 }
 
 pub(super) fn fit(text: &str) -> String {

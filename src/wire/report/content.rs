@@ -1,21 +1,16 @@
 //! The words of a report, before they are HTML or Markdown: each is one harmless line.
 
-use chrono::TimeDelta;
-
 use super::block::{Block, LONG, fit, listed, time};
-use super::{AT_END, Hole, Mark, Report, Style, TaskTrouble, log};
-use crate::model::Timestamp;
-use crate::model::blame::{Ending, Episode, GONE, Group, Span, Sums};
-use crate::text::{self, count, duration, one_line_prefix};
+use super::episodes::{self, ended, party, ranked};
+use super::{AT_END, Hole, Mark, Report, Style, TaskTrouble, Tries, log};
+use crate::model::blame::{Group, Span, Sums};
+use crate::text::{count, duration, one_line_prefix};
 
 /// Lines of a chain that are told for each row that is listed, and at least.
 const CHAIN: (usize, usize) = (6, 20);
 
 /// Episodes whose statements are told, the most expensive ones.
 const RAN: usize = 3;
-
-/// Seconds after which a deadlock is counted at the latest.
-const COUNTED: i64 = 60;
 
 /// Marks for each row that is listed.
 const MARKS: usize = 10;
@@ -24,11 +19,21 @@ const MARKS: usize = 10;
 #[derive(Debug)]
 pub(super) struct Content<'a> {
     pub(super) report: &'a Report,
+    pub(super) style: Style,
     pub(super) title: String,
     pub(super) headline: Vec<String>,
     /// What stands at both ends of the time line.
     pub(super) ends: (String, String),
     pub(super) parts: Vec<Part>,
+}
+
+impl Content<'_> {
+    /// Of which server it is, and what recorded it.
+    pub(super) fn about(&self) -> String {
+        let Report { server, program, target, .. } = self.report;
+        let about = format!("{server} · recorded by {program}, target {target}");
+        one_line_prefix(&about, LONG).into_owned()
+    }
 }
 
 /// A part with its heading.
@@ -43,10 +48,6 @@ fn fit_all(text: &str) -> String {
     one_line_prefix(text, 4 * LONG).into_owned()
 }
 
-fn day(style: Style, at: Timestamp) -> String {
-    at.with_timezone(&style.zone).format("%Y-%m-%d %H:%M:%S %:z").to_string()
-}
-
 /// What was waited, and twice its standard error: `31m02s ± 1m02s`.
 fn cost(sums: &Sums) -> String {
     format!("{} ± {}", duration(sums.seconds), duration(2.0 * sums.standard_error()))
@@ -59,8 +60,9 @@ pub(super) fn of(report: &Report, style: Style) -> Content<'_> {
             parts.push(Part { heading: heading.to_owned(), blocks });
         }
     };
+    part("Episodes", episodes::part(report, style));
     part("Root blockers", roots(report, style));
-    part("Episodes", episodes(report, style));
+    part("Repeated statements", tries(report, style));
     part("The worst moment", worst(report, style));
     part("Earlier statements of the root blockers", ran(report, style));
     part("Tasks", tasks(report, style));
@@ -68,23 +70,13 @@ pub(super) fn of(report: &Report, style: Style) -> Content<'_> {
     part("From the server's log", log::part(report, style));
     part("Settings", settings(report));
     part("Limits of this report", unknown(report, style));
-    let title =
-        format!("{} from {} to {}", fit(&report.target), day(style, report.from), day(style, report.to));
+    let place = if report.place.is_empty() { &report.target } else { &report.place };
+    let from = report.from.with_timezone(&style.zone);
+    let to = report.to.with_timezone(&style.zone);
+    let end = if from.date_naive() == to.date_naive() { "%H:%M:%S %:z" } else { "%Y-%m-%d %H:%M:%S %:z" };
+    let title = format!("{} from {} to {}", fit(place), from.format("%Y-%m-%d %H:%M:%S"), to.format(end));
     let ends = (time(style, report.from), time(style, report.to));
-    Content { report, title, headline: headline(report, style), ends, parts }
-}
-
-/// The episodes, the most expensive first.
-fn ranked(report: &Report) -> Vec<&Episode> {
-    let mut episodes: Vec<&Episode> =
-        report.blame.episodes_in(Span::All).filter(|episode| episode.sums.most > 0).collect();
-    episodes.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then(a.number.cmp(&b.number)));
-    episodes
-}
-
-/// Who blocked in an episode: `4312 app@billing`.
-fn party(episode: &Episode) -> String {
-    if episode.pid == 0 { fit(&episode.who) } else { format!("{} {}", episode.pid, fit(&episode.who)) }
+    Content { report, style, title, headline: headline(report, style), ends, parts }
 }
 
 fn headline(report: &Report, style: Style) -> Vec<String> {
@@ -95,6 +87,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
         let first =
             format!("In {} snapshots, {seen} was seen waiting for a lock.", count(report.looks.len() as u64));
         return std::iter::once(first)
+            .chain(tried(report, style))
             .chain(report.blame.before.words().map(|words| format!("{words}.")))
             .chain(logged)
             .collect();
@@ -135,28 +128,51 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
             share(&row.sums)
         )
     });
-    often.into_iter().chain([first, all]).chain(before).chain(logged).collect()
+    often.into_iter().chain([first, all]).chain(tried(report, style)).chain(before).chain(logged).collect()
 }
 
-fn ended(report: &Report, episode: &Episode) -> String {
-    match episode.ending {
-        Ending::Itself if episode.note.is_empty() => "its transaction ended, or the waits ended".to_owned(),
-        Ending::Itself if &*episode.note == GONE => format!("{GONE} outside locktop"),
-        Ending::Itself | Ending::Action => fit(&episode.note),
-        Ending::Deadlock => match victim(report, episode) {
-            Some(victim) => format!("the server broke a deadlock; {}", fit(victim)),
-            None => "the server broke a deadlock".to_owned(),
-        },
-        Ending::GoesOn if report.blame.goes_on(episode) => "it was ongoing at the end".to_owned(),
-        Ending::GoesOn => "no session was waiting at the end".to_owned(),
+/// `14 runs of ALTER TABLE orders … by app@migrate, from 14:02:01 to 14:02:27, the longest 0.3 s`
+fn runs(style: Style, tries: &Tries) -> String {
+    format!(
+        "{} runs of {} by {}, from {} to {}, the longest {}",
+        count(tries.runs as u64),
+        fit(&tries.statement),
+        fit(&tries.who),
+        time(style, tries.from),
+        time(style, tries.to),
+        duration(tries.longest)
+    )
+}
+
+/// What was tried the most often: its waits are the shorter, the less of them a snapshot shows.
+fn tried(report: &Report, style: Style) -> Option<String> {
+    let most = report.tries.iter().max_by_key(|tries| tries.runs)?;
+    let about = format!(
+        "{}: sessions may have queued behind these runs, which snapshots show only in part, so the root blocker named \
+         here may not be the cause of all waits.",
+        runs(style, most)
+    );
+    Some(fit_all(&about))
+}
+
+/// Statements that were begun again and again, and what of them was seen.
+fn tries(report: &Report, style: Style) -> Vec<Block> {
+    if report.tries.is_empty() {
+        return Vec::new();
     }
-}
-
-/// Whom the server chose: it counts a deadlock a while after it has broken it.
-fn victim<'a>(report: &'a Report, episode: &Episode) -> Option<&'a str> {
-    let counted = episode.begin..=episode.last + TimeDelta::seconds(COUNTED);
-    let (_, victim) = report.victims.iter().find(|(at, _)| counted.contains(at))?;
-    Some(victim)
+    let line = |tries: &Tries| {
+        let waiting = match tries.waiting {
+            0 => "no snapshot shows one waiting".to_owned(),
+            1 => "1 snapshot shows one waiting".to_owned(),
+            many => format!("{} snapshots show one waiting", count(many as u64)),
+        };
+        fit_all(&format!("{}; {waiting}.", runs(style, tries)))
+    };
+    let about = "Statements that take a strong lock on a table and were begun at least 3 times, for example by a migration \
+                 that tries again after lock_timeout. While one waits, later requests for the table queue behind it. Runs \
+                 between two snapshots are missing, and so are the waits behind them: their cost may be too low, or be \
+                 attributed to another root blocker.";
+    vec![Block::List(listed(&report.tries, style.top, line)), Block::Paragraph(about.to_owned())]
 }
 
 fn line(report: &Report, style: Style) -> Vec<Block> {
@@ -237,43 +253,6 @@ fn roots(report: &Report, style: Style) -> Vec<Block> {
     blocks
 }
 
-fn episodes(report: &Report, style: Style) -> Vec<Block> {
-    let ranked = ranked(report);
-    if ranked.is_empty() {
-        return Vec::new();
-    }
-    let heads = vec![
-        ("number", true),
-        ("began", false),
-        ("length", true),
-        ("most", true),
-        ("cost", true),
-        ("root", false),
-        ("on", false),
-        ("ended", false),
-    ];
-    let mut shown: Vec<&Episode> = ranked.iter().copied().take(style.top).collect();
-    shown.sort_by_key(|episode| (episode.begin, episode.number));
-    let cells = shown.into_iter().map(|episode| {
-        vec![
-            episode.number.to_string(),
-            time(style, episode.begin),
-            duration(episode.length()),
-            episode.sums.most.to_string(),
-            duration(episode.sums.seconds),
-            party(episode),
-            fit(&episode.lock),
-            ended(report, episode),
-        ]
-    });
-    let mut blocks = vec![Block::Table(heads, cells.collect())];
-    if ranked.len() > style.top {
-        let left = ranked.len() - style.top;
-        blocks.push(Block::Paragraph(format!("{} cheaper ones are omitted.", count(left as u64))));
-    }
-    blocks
-}
-
 fn worst(report: &Report, style: Style) -> Vec<Block> {
     let Some(worst) = &report.worst else { return Vec::new() };
     let mut blocks =
@@ -282,13 +261,10 @@ fn worst(report: &Report, style: Style) -> Vec<Block> {
         blocks.push(Block::List(worst.findings.iter().take(style.top).map(|finding| fit(finding)).collect()));
     }
     let room = (CHAIN.0 * style.top).max(CHAIN.1);
-    let mut lines: Vec<String> =
-        worst.chain.iter().take(room).map(|line| text::fit(line, LONG).into_owned()).collect();
-    if worst.chain.len() > room {
-        lines.push(format!("… and {} more rows", worst.chain.len() - room));
-    }
-    blocks.push(Block::Paragraph("Lock tree:".to_owned()));
-    blocks.push(Block::Text(lines));
+    let about = "Lock tree: a session waits for the one above it. Only the end of the topmost, the root blocker, lets the \
+                 others continue: now, or in turn, one after another. +1: it also waits for 1 session that is not drawn above it.";
+    blocks.push(Block::Paragraph(about.to_owned()));
+    blocks.push(Block::Tree(room));
     let why =
         worst.why.iter().take(style.top).map(|why| fit_all(&format!("{}: {}", why.who, why.said.join(" "))));
     let why: Vec<String> = why.collect();

@@ -2,20 +2,15 @@
 
 use super::block::Block;
 use super::content::{Content, Part};
-use super::picture;
+use super::series::Stack;
+use super::{chart, tree};
 
 /// `default-src 'none'` forbids a browser to load or to run anything, whatever a text may say.
 const HEAD: &str = "<meta charset=\"utf-8\">\n\
 <meta name=\"viewport\" content=\"width=device-width\">\n\
 <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n";
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:68em;margin:2em auto;padding:0 1em;color:#1b1f24;background:#fff}\
-h1{font-size:1.3em}h2{font-size:1.1em;margin-top:2em;border-bottom:1px solid #d0d7de}\
-table{border-collapse:collapse;width:100%}td,th{padding:.25em .6em;text-align:left;vertical-align:top;border-bottom:1px solid #eaeef2;overflow-wrap:anywhere}\
-.n{text-align:right;white-space:nowrap}pre{overflow-x:auto;background:#f6f8fa;padding:.8em;font-size:13px}\
-svg{width:100%;height:auto}.u{fill:#8c959f;opacity:.25}.w{fill:#d4a72c}.r{fill:#cf222e}.a{stroke:#8c959f}.s{fill:#cf222e;font-size:12px}svg text{font-size:12px}\
-.h{font-size:1.1em}ul{overflow-wrap:anywhere}\
-@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}h2{border-color:#30363d}td,th{border-color:#21262d}pre{background:#161b22}svg text{fill:#e6edf3}}";
+const STYLE: &str = include_str!("page.css");
 
 /// Text as HTML: nothing in it is markup.
 pub(super) fn escape(text: &str) -> String {
@@ -33,22 +28,37 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
+/// The same; times and dates in it are not broken at the end of a line.
+pub(super) fn text(text: &str) -> String {
+    let is_time = |word: &str| {
+        let is_of_it = |byte: u8| byte.is_ascii_digit() || b":.,;+-".contains(&byte);
+        let core = word.replace('–', "-");
+        core.len() >= 5
+            && core.bytes().all(is_of_it)
+            && core.bytes().filter(|byte| b":-".contains(byte)).count() >= 2
+    };
+    let words = text.split(' ').map(|word| {
+        let escaped = escape(word);
+        if is_time(word) { format!("<time>{escaped}</time>") } else { escaped }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 pub(super) fn page(content: &Content<'_>) -> String {
     let title = escape(&content.title);
     let mut out = vec![format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n{HEAD}<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n{HEAD}<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
+        text(&content.title)
     )];
+    let stack = Stack::of(content.report);
     for line in &content.headline {
-        out.push(format!("<p class=\"h\">{}</p>\n", escape(line)));
+        out.push(format!("<p class=\"h\">{}</p>\n", text(line)));
     }
     for Part { heading, blocks } in &content.parts {
         out.push(format!("<h2>{}</h2>\n", escape(heading)));
-        out.extend(blocks.iter().map(|block| self::block(content, block)));
+        out.extend(blocks.iter().map(|block| self::block(content, &stack, block)));
     }
-    let report = content.report;
-    let about = format!("{} · recorded by {}", report.server, report.program);
-    let about = escape(&crate::text::one_line_prefix(&about, 300));
-    out.push(format!("<p>{about}</p>\n</body>\n</html>\n"));
+    out.push(format!("<footer>{}</footer>\n</body>\n</html>\n", escape(&content.about())));
     out.concat()
 }
 
@@ -57,28 +67,27 @@ fn each<T>(all: impl IntoIterator<Item = T>, write: impl Fn(T) -> String) -> Str
     all.into_iter().map(write).collect::<Vec<_>>().concat()
 }
 
-fn block(content: &Content<'_>, block: &Block) -> String {
+fn block(content: &Content<'_>, stack: &Stack, block: &Block) -> String {
     match block {
-        Block::Paragraph(text) => format!("<p>{}</p>\n", escape(text)),
-        Block::Line => {
-            let (from, to) = &content.ends;
-            format!("{}\n", picture::svg(&content.report.columns, (&escape(from), &escape(to))))
-        }
+        Block::Paragraph(words) => format!("<p>{}</p>\n", text(words)),
+        Block::Line => chart::chart(content, stack),
+        Block::Episodes(numbers) => chart::bars(content, stack, numbers),
+        Block::Tree(room) => tree::html(content.report, stack, *room),
         Block::List(lines) => {
-            let items = each(lines, |line| format!("<li>{}</li>\n", escape(line)));
+            let items = each(lines, |line| format!("<li>{}</li>\n", text(line)));
             format!("<ul>\n{items}</ul>\n")
         }
-        Block::Text(lines) => format!("<pre>{}</pre>\n", escape(&lines.join("\n"))),
         Block::Table(heads, rows) => table(heads, rows),
     }
 }
 
+/// On a narrow page a row is a list, whose cells have their headings before them.
 fn table(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     let class = |is_number: bool| if is_number { " class=\"n\"" } else { "" };
     let head = each(heads, |(head, is_number)| format!("<th{}>{}</th>", class(*is_number), escape(head)));
     let rows = each(rows, |row| {
-        let cells = each(heads.iter().zip(row), |((_, is_number), cell)| {
-            format!("<td{}>{}</td>", class(*is_number), escape(cell))
+        let cells = each(heads.iter().zip(row), |((head, is_number), cell)| {
+            format!("<td{} data-h=\"{}\">{}</td>", class(*is_number), escape(head), text(cell))
         });
         format!("<tr>{cells}</tr>\n")
     });

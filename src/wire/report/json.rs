@@ -26,6 +26,7 @@ struct Document<'a> {
     marks: Vec<Event<'a>>,
     blame: Option<blame::Blame<'a>>,
     worst: Option<Worst<'a>>,
+    tries: Vec<Tries<'a>>,
     tasks: Vec<Task<'a>>,
     actions: Vec<Event<'a>>,
     settings: Vec<Setting<'a>>,
@@ -172,6 +173,17 @@ struct Why<'a> {
 }
 
 #[derive(Serialize)]
+struct Tries<'a> {
+    who: &'a str,
+    statement: &'a str,
+    runs: usize,
+    from: String,
+    to: String,
+    longest: f64,
+    waiting: usize,
+}
+
+#[derive(Serialize)]
 struct Task<'a> {
     at: String,
     text: &'a str,
@@ -207,9 +219,18 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
     let worst = report.worst.as_ref().map(|worst| Worst {
         at: time(worst.at),
         waiting: worst.waiting,
-        chain: &worst.chain,
+        chain: &worst.tree.lines,
         findings: &worst.findings,
         why: worst.why.iter().map(|why| Why { who: &why.who, said: &why.said }).collect(),
+    });
+    let tries = report.tries.iter().map(|tries| Tries {
+        who: &tries.who,
+        statement: &tries.statement,
+        runs: tries.runs,
+        from: time(tries.from),
+        to: time(tries.to),
+        longest: tries.longest,
+        waiting: tries.waiting,
     });
     let tasks = report.tasks.iter().map(|task| Task {
         at: time(task.at),
@@ -236,6 +257,7 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
         marks: report.marks.iter().map(Event::from).collect(),
         blame: blame::blame(&report.blame),
         worst,
+        tries: tries.collect(),
         tasks: tasks.collect(),
         actions: report.actions.iter().map(Event::from).collect(),
         settings: settings.collect(),

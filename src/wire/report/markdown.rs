@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::content::{Content, Part};
-use super::picture;
+use super::{episodes, picture, tree};
 
 /// Columns of the time line in a report as text.
 const LINE: usize = 72;
@@ -30,9 +30,7 @@ pub(super) fn page(content: &Content<'_>) -> String {
         out.push(format!("## {}\n\n", escape(heading)));
         out.extend(blocks.iter().map(|block| format!("{}\n", self::block(content, block))));
     }
-    let report = content.report;
-    let about = format!("{} · recorded by {}", report.server, report.program);
-    out.push(format!("{}\n", escape(&crate::text::one_line_prefix(&about, 300))));
+    out.push(format!("{}\n", escape(&content.about())));
     out.concat()
 }
 
@@ -42,11 +40,18 @@ fn block(content: &Content<'_>, block: &Block) -> String {
         Block::Paragraph(text) => format!("{}\n", escape(text)),
         Block::Line => {
             let (from, to) = &content.ends;
-            format!("    {from} {} {to}\n", picture::bars(&content.report.columns, LINE))
+            let line = format!("    {from} {} {to}\n", picture::bars(&content.report.columns, LINE));
+            let about = "Height: sessions that wait for a lock. Signs: ! a session began to block others, x a deadlock, a an action, ~ no answer, n a note.";
+            format!("{line}\n{about}\n")
         }
         Block::List(items) => lines(items.iter().map(|item| format!("- {}\n", escape(item))).collect()),
+        Block::Episodes(numbers) => {
+            self::block(content, &episodes::table(content.report, content.style, numbers))
+        }
         // Set in so far it is text as it is, and nothing ends it.
-        Block::Text(text) => lines(text.iter().map(|line| format!("    {line}\n")).collect()),
+        Block::Tree(room) => {
+            lines(tree::lines(content.report, *room).iter().map(|line| format!("    {line}\n")).collect())
+        }
         Block::Table(heads, rows) => {
             let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
             let rule = |is_number: bool| if is_number { "--:" } else { "---" }.to_owned();

@@ -1,12 +1,17 @@
 //! What happened in a part of a recording, for people who were not there: HTML without anything to load or to run, Markdown, JSON.
 
+mod axis;
 mod block;
+mod chart;
 mod content;
+mod episodes;
 mod html;
 mod json;
 mod log;
 mod markdown;
 mod picture;
+mod series;
+mod tree;
 
 use crate::model::Timestamp;
 use crate::model::blame::Blame;
@@ -16,13 +21,15 @@ pub use json::to_string as json;
 pub use log::{Log, LogDeadlock, LogFile, LogWait, Seen, WaitEnd, Waits};
 
 /// Bytes of a report at most; of what is more the cheapest is left out.
-pub const LARGEST: usize = 500_000;
+pub const LARGEST: usize = 150_000;
 
 /// What happened, of which every text is the server's.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The server, as the recording names it.
     pub target: String,
+    /// Host and database, `db1:5432/shop`; empty if no snapshot has them.
+    pub place: String,
     /// What it says of itself: version and role.
     pub server: String,
     /// The first look and the last.
@@ -49,6 +56,8 @@ pub struct Report {
     pub worst: Option<Worst>,
     /// What was done, and what came of it.
     pub actions: Vec<Mark>,
+    /// Statements that were tried again and again.
+    pub tries: Vec<Tries>,
     /// Tasks and items of queues that something was wrong with.
     pub tasks: Vec<TaskTrouble>,
     /// Whom the server chose to break deadlocks, in words, and when that was counted.
@@ -80,7 +89,7 @@ pub struct Hole {
 }
 
 /// A part of the time line.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Column {
     /// When the part of the time line begins.
     pub at: Timestamp,
@@ -88,6 +97,8 @@ pub struct Column {
     pub waiting: u32,
     /// The most roots at one look in it.
     pub roots: u32,
+    /// How many waited behind each episode, by its number, at the snapshot with the most waiting.
+    pub behind: Vec<(u64, u32)>,
     /// The worst that happened in it.
     pub sign: Option<char>,
     /// How many waited in it is known.
@@ -114,12 +125,55 @@ pub struct Worst {
     pub at: Timestamp,
     /// How many waited at that look.
     pub waiting: u32,
-    /// Who waited for whom, as the table of a snapshot has it.
-    pub chain: Vec<String>,
+    /// Which session waited for which.
+    pub tree: Tree,
     /// What was wrong, a line for each finding.
     pub findings: Vec<String>,
     /// Why those waited behind whom the most others stood.
     pub why: Vec<Why>,
+}
+
+/// Which session waits for which, as a table and as a drawing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// As the table of a snapshot has it, headings first.
+    pub lines: Vec<String>,
+    /// The same rows, for a drawing.
+    pub branches: Vec<Branch>,
+}
+
+/// A session in the drawing of a lock tree, or several that are alike; every text is one harmless line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Branch {
+    /// How many sessions are above it: 0 for a root.
+    pub depth: u16,
+    /// `2053 report@metabase`, or `30 sessions, web-1 +8`.
+    pub who: String,
+    /// `active 34s`, or `waits 34s for orders AccessExclusive`.
+    pub does: String,
+    /// `blocks 46: 1 continues now, 45 in turn`; empty for one that blocks no session.
+    pub blocks: String,
+    /// Its statement; empty if it is not known.
+    pub statement: String,
+}
+
+/// A statement that takes a strong lock on a table, and that was begun again and again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tries {
+    /// User and application.
+    pub who: String,
+    /// The statement, as one harmless line.
+    pub statement: String,
+    /// How many runs of it were seen.
+    pub runs: usize,
+    /// When the first of them began.
+    pub from: Timestamp,
+    /// When the last of them began.
+    pub to: Timestamp,
+    /// The longest of them in seconds, as far as was seen.
+    pub longest: f64,
+    /// How many snapshots showed one of them waiting for a lock.
+    pub waiting: usize,
 }
 
 /// Why somebody waited, in sentences.

@@ -1,0 +1,99 @@
+//! The root blockers of a report, as the series of its chart.
+
+use rustc_hash::FxHashMap;
+
+use super::episodes::party;
+use super::{Column, Report};
+use crate::model::blame::{Episode, Span};
+
+/// Series with a letter and a colour of their own.
+const LETTERS: [char; 6] = ['A', 'B', 'C', 'D', 'E', 'F'];
+
+/// A root blocker, or several that are taken together.
+#[derive(Debug)]
+pub(super) struct Series {
+    /// None for what has no letter of its own.
+    pub(super) letter: Option<char>,
+    pub(super) name: String,
+    /// The most that waited behind it at the same time.
+    pub(super) most: u32,
+}
+
+/// What the waiting sessions of a column are divided by.
+#[derive(Debug)]
+pub(super) struct Stack {
+    /// The most expensive first; the last is what no root is known for.
+    pub(super) series: Vec<Series>,
+    of_episode: FxHashMap<u64, usize>,
+    of_party: FxHashMap<String, usize>,
+}
+
+impl Stack {
+    pub(super) fn of(report: &Report) -> Self {
+        let episodes: Vec<&Episode> =
+            report.blame.episodes_in(Span::All).filter(|episode| episode.sums.most > 0).collect();
+        let mut names: Vec<String> = episodes.iter().map(|episode| party(episode)).collect();
+        names.sort_unstable();
+        names.dedup();
+        // Sessions of one application that are many are one series.
+        let is_each = names.len() <= LETTERS.len();
+        let name = |episode: &Episode| if is_each { party(episode) } else { several(episode) };
+        let mut costs: FxHashMap<String, (f64, u32)> = FxHashMap::default();
+        for episode in &episodes {
+            let (seconds, most) = costs.entry(name(episode)).or_default();
+            *seconds += episode.sums.seconds;
+            *most = (*most).max(episode.sums.most);
+        }
+        let mut ranked: Vec<(String, (f64, u32))> = costs.into_iter().collect();
+        ranked.sort_by(|(a, (x, _)), (b, (y, _))| y.total_cmp(x).then_with(|| a.cmp(b)));
+        let places: FxHashMap<String, usize> = ranked
+            .iter()
+            .enumerate()
+            .map(|(place, (name, _))| (name.clone(), place.min(LETTERS.len())))
+            .collect();
+        let most_of_others = ranked.iter().skip(LETTERS.len()).map(|(_, (_, most))| *most).max();
+        let mut series: Vec<Series> = ranked
+            .into_iter()
+            .zip(LETTERS)
+            .map(|((name, (_, most)), letter)| Series { letter: Some(letter), name, most })
+            .collect();
+        let other = |name: &str, most| Series { letter: None, name: name.to_owned(), most };
+        series.extend(most_of_others.map(|most| other("other root blockers", most)));
+        series.push(other("root blocker not known", 0));
+        let place = |episode: &Episode| places.get(&name(episode)).copied();
+        Self {
+            series,
+            of_episode: episodes.iter().filter_map(|of| Some((of.number, place(of)?))).collect(),
+            of_party: episodes.iter().filter_map(|of| Some((party(of), place(of)?))).collect(),
+        }
+    }
+
+    pub(super) fn of_episode(&self, number: u64) -> Option<usize> {
+        self.of_episode.get(&number).copied()
+    }
+
+    pub(super) fn of_party(&self, party: &str) -> Option<usize> {
+        self.of_party.get(party).copied()
+    }
+
+    /// The waiting sessions of a column, divided among the series. A session behind two roots is shared between them.
+    pub(super) fn parts(&self, column: &Column) -> Vec<f64> {
+        let mut parts = vec![0.0; self.series.len()];
+        let all: f64 = column.behind.iter().map(|(_, waiting)| f64::from(*waiting)).sum();
+        for (number, waiting) in &column.behind {
+            let place = self.of_episode(*number).unwrap_or(parts.len().saturating_sub(1));
+            if let Some(part) = parts.get_mut(place).filter(|_| all > 0.0) {
+                *part += f64::from(*waiting) / all * f64::from(column.waiting);
+            }
+        }
+        if let Some(unknown) = parts.last_mut().filter(|_| all <= 0.0) {
+            *unknown = f64::from(column.waiting);
+        }
+        parts
+    }
+}
+
+/// The name of an episode without its process.
+fn several(episode: &Episode) -> String {
+    if episode.who.is_empty() { party(episode) } else { super::block::fit(&episode.who) }
+}
