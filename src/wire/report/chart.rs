@@ -90,7 +90,8 @@ pub(super) fn bars(content: &Content<'_>, stack: &Stack, numbers: &[u64]) -> Str
     let episodes = numbers.iter().filter_map(|number| report.blame.episode(*number));
     let rows = episodes.map(|episode| {
         let (begin, end) = (span.place(episode.begin), span.place(episode.last));
-        let place = stack.of_episode(episode.number).unwrap_or(stack.series.len());
+        let number = episode.number;
+        let place = stack.of_episode(number).unwrap_or(stack.series.len());
         let words = format!(
             "{} on {}, {} from {}, at most {} waiting, cost {}",
             party(episode),
@@ -101,12 +102,11 @@ pub(super) fn bars(content: &Content<'_>, stack: &Stack, numbers: &[u64]) -> Str
             duration(episode.sums.seconds)
         );
         format!(
-            "<p>{}<b>{}</b> {}. <b>Ended:</b> {}</p>\n<span></span>\
-             <svg viewBox=\"0 0 {BAR} 10\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"episode {0}\">\
+            "<p>{}<b>{number}</b> {}. <b>Ended:</b> {}</p>\n<span></span>\
+             <svg viewBox=\"0 0 {BAR} 10\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"episode {number}\">\
              <path class=\"l\" d=\"M0 5h{BAR}{}\"/><rect class=\"c{place}\" x=\"{:.0}\" width=\"{:.0}\" height=\"10\">\
              <title>{}–{}</title></rect></svg>\n",
             stack.badge(place),
-            episode.number,
             text(&words),
             text(&ended(report, episode)),
             verticals(&ticks, BAR, 10.0),
@@ -128,7 +128,9 @@ fn percent(part: f64) -> String {
 
 /// Lines at the ticks of time.
 fn verticals(ticks: &[(f64, String)], width: f64, height: f64) -> String {
-    ticks.iter().map(|(place, _)| format!("M{:.0} 0v{height}", place * width)).collect()
+    let lines: Vec<String> =
+        ticks.iter().map(|(place, _)| format!("M{:.0} 0v{height}", place * width)).collect();
+    lines.concat()
 }
 
 fn time_labels(ticks: &[(f64, String)]) -> String {
