@@ -19,7 +19,8 @@ pub struct DemoArgs {
     /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
-    /// Scenario to run; can be given more than once [default: tasks, chain, convoy, deadlock and leases; with --headless tasks]
+    /// Scenario to run; can be given more than once [default: tasks, chain, convoy, deadlock, session-lock, prepared, leases
+    /// and queue; with --headless tasks]
     #[arg(long, value_name = "NAME")]
     pub scenario: Vec<ScenarioName>,
     /// Worker processes.
@@ -31,6 +32,9 @@ pub struct DemoArgs {
     /// Speed of the tasks: at 60, a task of a minute takes a second.
     #[arg(long, value_name = "X", default_value_t = 60.0, value_parser = time_scale, help_heading = TASKS)]
     pub time_scale: f64,
+    /// Language of the names of tasks, queue items and locks [default: zh in a Chinese locale, otherwise en]
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub language: Option<NameLanguage>,
     /// Seed of the random choices: the tasks, the sessions, and the failures of workers.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = TASKS)]
     pub seed: u64,
@@ -63,6 +67,15 @@ pub struct DemoArgs {
     pub view: ViewArgs,
 }
 
+/// A language of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NameLanguage {
+    /// English.
+    En,
+    /// Chinese.
+    Zh,
+}
+
 /// A scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub enum ScenarioName {
@@ -78,6 +91,10 @@ pub enum ScenarioName {
     Convoy,
     /// Sessions wait for each other until the server breaks the deadlock.
     Deadlock,
+    /// Two sessions wait for an advisory lock that an idle session holds.
+    SessionLock,
+    /// Prepared transactions block sessions. Not with --url.
+    Prepared,
     /// Processes compete for a few leases; some are stopped until the lease has expired, some are killed.
     Leases,
     /// Fifty sessions request more than a rate limit permits.

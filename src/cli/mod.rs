@@ -29,7 +29,7 @@ pub use args::{
     ViewArgs,
 };
 pub use check::CheckArgs;
-pub use demo::{DemoArgs, Goal, ScenarioName};
+pub use demo::{DemoArgs, Goal, NameLanguage, ScenarioName};
 pub use lock_of::LockOfArgs;
 pub use log::LogArgs;
 pub use output::{check_config, completions, man, print_config, print_path, print_targets};

@@ -8,6 +8,7 @@
 
 pub mod contest;
 mod install;
+mod language;
 mod open_question;
 mod owned;
 pub mod postgres;
@@ -19,6 +20,7 @@ pub mod scenario;
 pub mod tasks;
 mod workers;
 
+pub use language::Language;
 pub use open_question::OpenQuestion;
 pub use process::LaunchError;
 pub use run::{Demo, DemoError, DemoOptions, run};

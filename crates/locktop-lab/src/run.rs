@@ -17,6 +17,8 @@ use pg_connect::error::ConnInfoError;
 const PAUSE: Duration = Duration::from_secs(2);
 /// Longest that dropping a demo may take.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Until the first scenario is built: what is aside begins after it.
+const ASIDE: Duration = Duration::from_secs(6);
 const STAGGER: Duration = Duration::from_millis(700);
 
 /// What to show, and where.
@@ -28,6 +30,8 @@ pub struct DemoOptions {
     pub scenarios: Vec<Scenario>,
     /// One after the other, and not all at the same time.
     pub in_turn: bool,
+    /// States that come about beside those: they begin a while later, and each has turns of its own.
+    pub aside: Vec<Scenario>,
     /// How fast a scenario is built, and how long it lasts.
     pub timing: Timing,
     /// Workers that compete for tasks.
@@ -47,6 +51,7 @@ impl Default for DemoOptions {
             url: None,
             scenarios: Scenario::DEMO.into(),
             in_turn: false,
+            aside: Vec::new(),
             timing: Timing::DEMO,
             tasks: None,
             stagger: STAGGER,
@@ -107,9 +112,9 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     let (quit, told) = watch::channel(false);
     let at_once = if options.in_turn { 1 } else { options.scenarios.len() };
     let turns = Arc::new(Semaphore::new(at_once));
-    let begin = |(turn, scenario): (u32, Scenario)| {
+    let begin = |(delay, turns, scenario): (Duration, Arc<Semaphore>, Scenario)| {
         let (scratch, mut told) = (scratch.clone(), told.clone());
-        let (question, turns, delay) = (options.question.clone(), Arc::clone(&turns), options.stagger * turn);
+        let question = options.question.clone();
         tokio::spawn(async move {
             tokio::select! {
                 () = repeat(scenario, scratch, options.timing, delay, (&question, &turns)) => {}
@@ -118,7 +123,12 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
             }
         })
     };
-    let loops = (0..).zip(options.scenarios).map(begin).collect();
+    let stagger = options.stagger;
+    let first = options.scenarios.into_iter().zip(0..);
+    let first = first.map(|(scenario, turn)| (stagger * turn, Arc::clone(&turns), scenario));
+    let aside = options.aside.into_iter().zip(0..);
+    let aside = aside.map(|(scenario, turn)| (ASIDE + stagger * turn, Arc::new(Semaphore::new(1)), scenario));
+    let loops = first.chain(aside).map(begin).collect();
     Ok(Demo { info, server, scratch, quit, loops, contests, ended: false })
 }
 

@@ -99,6 +99,45 @@ fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     assert_eq!(screen.wait_exit(), 0);
 }
 
+/// Each screen has rows, and its names are in the language that was asked for.
+#[test]
+fn every_screen_of_the_demo_has_rows_in_one_language() {
+    let is_chinese =
+        |text: &str| text.chars().any(|character| ('\u{4e00}'..='\u{9fff}').contains(&character));
+    let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.2s", "demo"]);
+    screen.shows("nightly export");
+    screen.shows("prepared transaction locktop_demo_invoice_1");
+    for (key, rows) in [
+        ("1", &["psql-anna", "worker-"][..]),
+        ("2", &["nightly-export", "prepared", "billing"]),
+        ("3", &["nightly export", "invoices"]),
+        ("4", &["running", "worker-"]),
+        ("5", &["held", "node-"]),
+        ("6", &["consumer-", "pending", "_"]),
+        ("7", &["nightly-export", "idle in transaction"]),
+        ("8", &["began to block others"]),
+        ("9", &["nightly export"]),
+    ] {
+        screen.keys(key);
+        for text in rows {
+            screen.shows(text);
+        }
+        assert!(!is_chinese(&screen.contents()), "{}", screen.contents());
+    }
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+
+    let arguments = ["--refresh", "0.2s", "demo", "--language", "zh"];
+    let mut screen = Screen::spawn((120, 35), &[], &arguments);
+    for (key, text) in [("1", "夜间导出"), ("4", "对账"), ("6", "consumer-")] {
+        screen.keys(key);
+        screen.shows(text);
+        assert!(is_chinese(&screen.contents()), "{}", screen.contents());
+    }
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}
+
 /// Tries three times at most: others are at work there, too.
 fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
     assert!((0..3).any(|_| attempt(screen)), "{}", screen.contents());

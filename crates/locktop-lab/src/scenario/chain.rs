@@ -3,6 +3,7 @@
 use super::error::ScenarioError;
 use super::running::{Blocker, Release, Running, Timing};
 use super::scratch::ScratchSchema;
+use super::session_lock::PAYOUT_KEY;
 
 /// Everybody who waits, in order: each holds an account's row and wants the one before.
 const WAITERS: [&str; 12] = [
@@ -23,9 +24,6 @@ const WAITERS: [&str; 12] = [
 /// The waiter that waits for an advisory lock, not for a row.
 const ADVISORY: usize = 5;
 
-/// Two numbers, the first of which is the table's own: no other software can use the same lock.
-const LOCK_PAYOUT: &str = "SELECT pg_advisory_xact_lock('accounts'::regclass::oid::int, 4711)";
-
 pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
     let table = "CREATE TABLE accounts (id int PRIMARY KEY, balance numeric NOT NULL) WITH (fillfactor = 50);
         INSERT INTO accounts SELECT id, 1000 FROM generate_series(1, 20) id";
@@ -33,6 +31,7 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
     running.release = Release::Commit;
     let root = running.begin("psql-anna", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
     running.facts.roots.push(Blocker::Backend(root.pid));
+    let lock_payout = format!("SELECT pg_advisory_xact_lock({}, {})", PAYOUT_KEY.0, PAYOUT_KEY.1);
     let mut before = root;
     for (index, name) in WAITERS.into_iter().enumerate() {
         timing.step().await;
@@ -40,10 +39,10 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
         let own = format!("UPDATE accounts SET balance = balance - 20 WHERE id = {}", row + 1);
         let session = running.begin(name, &own).await?;
         if index + 1 == ADVISORY {
-            session.run(LOCK_PAYOUT).await?;
+            session.run(&lock_payout).await?;
         }
         let wanted = if index == ADVISORY {
-            LOCK_PAYOUT.to_owned()
+            lock_payout.clone()
         } else {
             format!("UPDATE accounts SET balance = balance + 20 WHERE id = {row}")
         };

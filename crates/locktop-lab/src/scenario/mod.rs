@@ -17,6 +17,7 @@ mod queue;
 mod running;
 mod scratch;
 mod session;
+mod session_lock;
 mod traffic;
 mod tuple;
 
@@ -24,6 +25,7 @@ pub use advisory::AdvisoryContention;
 pub use error::ScenarioError;
 pub use running::{Blocker, Facts, Running, Timing, Wait};
 pub use scratch::{SCHEMA, ScratchSchema};
+pub use session_lock::{EXPORT_KEY, PAYOUT_KEY};
 pub use traffic::{Traffic, TrafficOptions};
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
@@ -42,6 +44,8 @@ pub enum Scenario {
     AdvisoryIdle,
     /// 20 sessions wait for an advisory lock that an idle transaction holds.
     AdvisoryInTransaction,
+    /// Two sessions wait for an advisory lock that an idle session holds.
+    SessionLock,
     /// Two prepared transactions, which no process stands for, block three sessions.
     Prepared,
     /// A reader waits for a statement that itself still waits.
@@ -84,6 +88,7 @@ impl Scenario {
                     .start(scratch)
                     .await
             }
+            Self::SessionLock => session_lock::start(scratch).await,
             Self::Prepared => prepared::start(scratch).await,
             Self::QueuedDdl => queue::ddl(scratch).await,
             Self::InnocentHolder => queue::innocent(scratch).await,

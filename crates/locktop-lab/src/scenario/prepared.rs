@@ -1,7 +1,7 @@
 //! Two prepared transactions, which no process stands for, block three sessions.
 
 use super::error::ScenarioError;
-use super::running::{Blocker, Running, Wait};
+use super::running::{Blocker, Release, Running, Wait};
 use super::scratch::ScratchSchema;
 
 /// The beginnings of both gids; the name of the database follows.
@@ -18,6 +18,7 @@ pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioEr
     let pay = |id: usize| format!("UPDATE invoices SET paid = true WHERE id = {id}");
 
     let mut running = Running::new(scratch);
+    running.release = Release::End;
     for (number, gid) in (1..).zip(&gids) {
         let session = running.begin("ledger", &pay(number)).await?;
         running.cleanup.push(format!("ROLLBACK PREPARED '{gid}'"));

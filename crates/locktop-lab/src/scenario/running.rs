@@ -90,6 +90,8 @@ pub(super) enum Release {
     Commit,
     /// The first session's query is cancelled.
     Cancel,
+    /// Nothing does: all sessions are ended.
+    End,
 }
 
 /// A state of contention made of real sessions. Dropping it closes them; [`Self::stop`] also waits for that and cleans
@@ -173,6 +175,7 @@ impl Running {
             match self.release {
                 Release::Commit => root.run("COMMIT").await?,
                 Release::Cancel => self.scratch.cancel(root.pid).await?,
+                Release::End => return self.stop().await,
                 Release::ByItself => {}
             }
         }

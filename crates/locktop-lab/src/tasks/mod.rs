@@ -19,10 +19,10 @@ pub use tables::TASKS_SCHEMA;
 
 use std::path::PathBuf;
 
-use super::OpenQuestion;
 use super::contest::Contest;
 use super::workers::Plan;
 pub use super::workers::TasksError;
+use super::{Language, OpenQuestion};
 
 /// Seconds that an execution whose key is free is left alone, before they are scaled; and the least that is left of them.
 const GRACE: f64 = 30.0;
@@ -54,6 +54,8 @@ pub struct TasksOptions {
     pub time_scale: f64,
     /// While it is open nothing is recovered and no fault is injected.
     pub question: OpenQuestion,
+    /// The language of the names of tasks and queue items.
+    pub language: Language,
     /// Determines the tasks and what is done to the workers.
     pub seed: u64,
     /// Without a dashboard: nothing that was witnessed is deleted, and faults come more often.
@@ -76,6 +78,7 @@ impl TasksOptions {
             tasks: 100,
             time_scale: 60.0,
             question: OpenQuestion::default(),
+            language: Language::default(),
             seed: 1,
             headless: false,
             recipe: None,
@@ -107,6 +110,12 @@ impl TasksOptions {
     }
 
     fn plan(&self) -> Plan {
-        Plan { seed: self.seed, count: self.tasks, hanging: self.stall, time_scale: self.time_scale }
+        Plan {
+            seed: self.seed,
+            count: self.tasks,
+            hanging: self.stall,
+            language: self.language,
+            time_scale: self.time_scale,
+        }
     }
 }

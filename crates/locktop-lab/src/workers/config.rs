@@ -1,6 +1,7 @@
 //! What a worker process is told, in one line on its standard input. A connection string may hold a password, so none of it is on
 //! a command line.
 
+use crate::Language;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -76,12 +77,13 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) count: usize,
     pub(crate) hanging: bool,
+    pub(crate) language: Language,
     pub(crate) time_scale: f64,
 }
 
 impl Plan {
     pub(crate) fn tasks(&self) -> Vec<PlannedTask> {
-        planned_tasks(self.seed, self.count, self.hanging)
+        planned_tasks(self.seed, self.count, (self.hanging, self.language))
     }
 
     /// What the row of a task says of its work.

@@ -4,6 +4,7 @@ use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::names;
+use crate::Language;
 
 /// How the work of a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,10 +53,14 @@ const SCHEDULES: [(Option<&str>, f64); 6] = [
 const PRIORITIES: [i32; 6] = [0, 0, 0, 1, 5, 10];
 
 /// The tasks. `hanging` makes one of thirty never end.
-pub(super) fn planned_tasks(seed: u64, count: usize, hanging: bool) -> Vec<PlannedTask> {
+pub(super) fn planned_tasks(
+    seed: u64,
+    count: usize,
+    (hanging, language): (bool, Language),
+) -> Vec<PlannedTask> {
     let mut random = Rng::with_seed(seed);
     let mut tasks: Vec<PlannedTask> =
-        (0..count).map(|n| planned_task(&mut random, n, hanging && n % 30 == 7)).collect();
+        (0..count).map(|n| planned_task(&mut random, (n, language), hanging && n % 30 == 7)).collect();
     // The schedules are stretched until they ask for so many workers a task, whatever was drawn.
     let asked: f64 = tasks.iter().map(|task| task.work / task.every).sum();
     let stretch = asked / (WORKERS_A_TASK * as_number(count));
@@ -71,8 +76,8 @@ fn as_number(count: usize) -> f64 {
     count as f64
 }
 
-fn planned_task(random: &mut Rng, n: usize, hangs: bool) -> PlannedTask {
-    let (name, kind) = names::job(n);
+fn planned_task(random: &mut Rng, (n, language): (usize, Language), hangs: bool) -> PlannedTask {
+    let (name, kind) = names::job(n, language);
     // As many between 1 s and 10 s as between 1 min and 10 min: short ones are many, long ones make the load.
     let work = SHORTEST * (LONGEST / SHORTEST).powf(random.f64());
     let (cron, every) = random.choice(SCHEDULES).unwrap_or_default();
@@ -98,14 +103,20 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_tasks_each_time() {
-        assert_eq!(planned_tasks(7, 100, true), planned_tasks(7, 100, true));
-        assert_ne!(planned_tasks(7, 100, false), planned_tasks(8, 100, false));
+        assert_eq!(
+            planned_tasks(7, 100, (true, Language::English)),
+            planned_tasks(7, 100, (true, Language::English))
+        );
+        assert_ne!(
+            planned_tasks(7, 100, (false, Language::English)),
+            planned_tasks(8, 100, (false, Language::English))
+        );
     }
 
     #[test]
     fn they_take_from_a_second_to_ten_minutes() {
         for seed in 0..50 {
-            let tasks = planned_tasks(seed, 100, false);
+            let tasks = planned_tasks(seed, 100, (false, Language::English));
             assert!(tasks.iter().all(|task| (SHORTEST..=LONGEST).contains(&task.work)), "{seed}");
             assert!(tasks.iter().any(|task| task.work < 10.0), "{seed}");
             assert!(tasks.iter().any(|task| task.work > 300.0), "{seed}");
@@ -113,14 +124,18 @@ mod tests {
             assert!(tasks.iter().any(|task| task.ends == TaskEnd::Fails), "{seed}");
             assert!(tasks.iter().all(|task| task.ends != TaskEnd::Hangs), "{seed}");
         }
-        assert!(planned_tasks(1, 100, true).iter().any(|task| task.ends == TaskEnd::Hangs));
+        assert!(
+            planned_tasks(1, 100, (true, Language::English)).iter().any(|task| task.ends == TaskEnd::Hangs)
+        );
     }
 
     #[test]
     fn ten_workers_have_enough_to_do_and_can_do_it() {
         for seed in 0..50 {
-            let busy: f64 =
-                planned_tasks(seed, 100, false).iter().map(|task| task.work / (task.every + task.work)).sum();
+            let busy: f64 = planned_tasks(seed, 100, (false, Language::English))
+                .iter()
+                .map(|task| task.work / (task.every + task.work))
+                .sum();
             assert!((4.5..8.5).contains(&busy), "{seed}: {busy} workers busy");
         }
     }

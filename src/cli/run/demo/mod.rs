@@ -5,17 +5,21 @@ mod headless;
 
 use super::super::settings::Settings;
 use super::{Failure, dashboard};
-use crate::cli::{DemoArgs, ScenarioName};
+use crate::cli::{DemoArgs, NameLanguage, ScenarioName};
+use crate::config::NamedLock;
+use crate::model::lock_key::LockKey;
 use crate::redis::RedisUrl;
 use crate::runtime::panics;
 use locktop_lab::contest::Contest;
-use locktop_lab::scenario::Scenario;
+use locktop_lab::scenario::{EXPORT_KEY, PAYOUT_KEY, Scenario};
 use locktop_lab::tasks::{RunningContests, TasksError, TasksOptions, child};
-use locktop_lab::{DemoError, DemoOptions};
+use locktop_lab::{DemoError, DemoOptions, Language};
 
 /// Connections for everything that is not a worker, and for each worker.
 const CONNECTIONS: usize = 300;
 const EACH: usize = 4;
+/// Prepared transactions that the server has room for.
+const PREPARED: usize = 10;
 
 /// What the screens look for, where it is not in the usual schema.
 const TABLES: [&str; 6] =
@@ -42,6 +46,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         settings.thresholds.orphan_grace = tasks.orphan_grace();
         settings.thresholds.task_overdue = tasks.overdue();
     }
+    name_locks(&mut settings, language(arguments));
     let (hint, question) = (hint(&options), options.question.clone());
     let demo = locktop_lab::run(options).await?;
     if let Some(contests) = demo.contests.as_ref().filter(|_| demo.server.is_none()) {
@@ -125,6 +130,7 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
     let connections = CONNECTIONS + EACH * arguments.workers;
     // A demo may run for days: what it has updated is cleaned up.
     options.server = options.server.with("max_connections", connections).with("autovacuum", "on");
+    options.server = options.server.with("max_prepared_transactions", PREPARED);
     let named = &arguments.scenario;
     // To a stranger one after the other; who names some wants to see them.
     options.in_turn = named.is_empty();
@@ -134,6 +140,14 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
         (true, true) => Vec::new(),
         (false, _) => named.iter().filter_map(|name| scenario(*name)).collect(),
     };
+    if options.url.is_some() && asked(ScenarioName::Prepared) {
+        let why = "--scenario prepared needs the demo's own server, which permits prepared transactions";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    if named.is_empty() && !arguments.headless {
+        options.aside = vec![Scenario::SessionLock];
+        options.aside.extend(options.url.is_none().then_some(Scenario::Prepared));
+    }
     let tasks = [ScenarioName::Tasks, ScenarioName::Crash, ScenarioName::Stall];
     let contests = contests(named, !arguments.headless && arguments.recipe.is_none());
     let played = named.is_empty() || tasks.into_iter().any(asked);
@@ -147,6 +161,7 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
             workers: if played { arguments.workers } else { 0 },
             tasks: if played { arguments.tasks } else { 0 },
             time_scale: arguments.time_scale,
+            language: language(arguments),
             seed: arguments.seed,
             headless: arguments.headless,
             recipe: recipe(arguments)?,
@@ -156,6 +171,34 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
         });
     }
     Ok(options)
+}
+
+/// Names for the advisory locks of the scenarios, unless the config has some.
+fn name_locks(settings: &mut Settings, language: Language) {
+    for ((first, second), names) in
+        [(EXPORT_KEY, ("nightly export", "夜间导出")), (PAYOUT_KEY, ("payout run", "批量付款"))]
+    {
+        let key = LockKey::Pair(first, second);
+        if settings.lock_names.iter().all(|named| named.key != key) {
+            settings.lock_names.push(NamedLock { key, name: language.of(names).to_owned(), database: None });
+        }
+    }
+}
+
+/// The language that was asked for, or that of the locale.
+fn language(arguments: &DemoArgs) -> Language {
+    match arguments.language {
+        Some(NameLanguage::En) => Language::English,
+        Some(NameLanguage::Zh) => Language::Chinese,
+        None => of_locale(&|name| std::env::var(name).ok()),
+    }
+}
+
+/// The first of these variables that is set decides (POSIX, 8.2).
+fn of_locale(env: &dyn Fn(&str) -> Option<String>) -> Language {
+    let set = |name: &&str| env(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(set).unwrap_or_default();
+    if locale.to_ascii_lowercase().starts_with("zh") { Language::Chinese } else { Language::English }
 }
 
 fn recipe(arguments: &DemoArgs) -> Result<Option<String>, Failure> {
@@ -169,16 +212,17 @@ fn scenario(name: ScenarioName) -> Option<Scenario> {
         ScenarioName::Chain => Some(Scenario::Chain),
         ScenarioName::Convoy => Some(Scenario::Convoy),
         ScenarioName::Deadlock => Some(Scenario::Deadlock),
+        ScenarioName::SessionLock => Some(Scenario::SessionLock),
+        ScenarioName::Prepared => Some(Scenario::Prepared),
         _ => None,
     }
 }
 
-/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`]. Who names none may see leases,
-/// without which their screen would be empty. Not the queue: where nothing is selected `R` is about the first finding, and an item that
-/// is lost would come before the orphan that the line speaks of.
-fn contests(named: &[ScenarioName], with_leases: bool) -> Vec<Contest> {
-    if named.is_empty() && with_leases {
-        return vec![Contest::Leases];
+/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`]. Without names those whose screens would be empty
+/// otherwise.
+fn contests(named: &[ScenarioName], has_dashboard: bool) -> Vec<Contest> {
+    if named.is_empty() && has_dashboard {
+        return vec![Contest::Leases, Contest::Queue];
     }
     let asked = |contest: &Contest| named.iter().any(|name| self::contest(*name) == Some(*contest));
     Contest::ALL.iter().copied().filter(asked).collect()
@@ -194,5 +238,24 @@ fn contest(name: ScenarioName) -> Option<Contest> {
         #[cfg(feature = "redis")]
         ScenarioName::Redis => Some(Contest::Redis),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Language, of_locale};
+
+    #[test]
+    fn the_first_variable_of_the_locale_decides() {
+        let of = |set: &[(&str, &str)]| {
+            of_locale(&|name| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(of(&[]), Language::English);
+        assert_eq!(of(&[("LANG", "zh_CN.UTF-8")]), Language::Chinese);
+        assert_eq!(of(&[("LANG", "zh_CN.UTF-8"), ("LC_MESSAGES", "en_GB")]), Language::English);
+        assert_eq!(of(&[("LC_ALL", "zh"), ("LC_MESSAGES", "en_GB")]), Language::Chinese);
+        assert_eq!(of(&[("LC_ALL", ""), ("LANG", "zh_TW")]), Language::Chinese);
     }
 }

@@ -65,7 +65,7 @@ impl Work for Items {
             (None, ItemEnd::Again) if job.attempt == 1 => {
                 ("failed", Err(WorkError::Failed("SMTP 451: try again later".to_owned())))
             }
-            (None, ItemEnd::Badly) => ("failed", Err(WorkError::Refused("图片损坏".to_owned()))),
+            (None, ItemEnd::Badly) => ("failed", Err(WorkError::Refused("the image is damaged".to_owned()))),
             (None, ItemEnd::Well | ItemEnd::Again) => ("done", Ok(())),
         };
         self.end(run, outcome).await?;

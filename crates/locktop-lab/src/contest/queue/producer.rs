@@ -25,8 +25,15 @@ const SHOWN_WORK: (u64, u64) = (500, 4_000);
 /// Mixed into the seed.
 const SALT: u64 = 0x7175_6575_6521;
 
-const KINDS: [&str; 6] =
-    ["send_welcome_email", "resize_image", "发送短信", "index_document", "render_invoice", "订单通知"];
+/// Kinds of items in English and in Chinese.
+const KINDS: [(&str, &str); 6] = [
+    ("send_welcome_email", "发送欢迎邮件"),
+    ("resize_image", "缩放图片"),
+    ("send_text_message", "发送短信"),
+    ("index_document", "文档索引"),
+    ("render_invoice", "生成发票"),
+    ("notify_about_order", "订单通知"),
+];
 
 /// How an attempt at an item ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -85,7 +92,8 @@ async fn fill(
                 _ => ItemEnd::Well,
             };
             let payload = Payload { milliseconds: least + random.u64(..more), ends };
-            queue.add(client, random.choice(KINDS).unwrap_or_default(), &payload).await?;
+            let kind = random.choice(KINDS).unwrap_or_default();
+            queue.add(client, environment.config.plan.language.of(kind), &payload).await?;
             added.fetch_add(1, Ordering::SeqCst);
         }
         if !environment.headless {

@@ -19,7 +19,7 @@ pub(super) enum End<R> {
 /// What the tasks that fail say.
 const ERRORS: [&str; 4] = [
     "HTTP 503 from the upstream service",
-    "连接超时：无法访问上游服务",
+    "connection timed out: the upstream service cannot be reached",
     "checksum mismatch in row 4711",
     "disk quota exceeded on /var/exports",
 ];

@@ -1,0 +1,25 @@
+//! The language of the names that a demo gives to tasks, queue items and locks.
+
+use serde::{Deserialize, Serialize};
+
+/// A language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// English.
+    #[default]
+    English,
+    /// Chinese.
+    Chinese,
+}
+
+impl Language {
+    /// Of a name in English and in Chinese the one in this language.
+    #[must_use]
+    pub fn of<T>(self, (english, chinese): (T, T)) -> T {
+        match self {
+            Self::English => english,
+            Self::Chinese => chinese,
+        }
+    }
+}
