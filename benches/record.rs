@@ -105,7 +105,7 @@ fn read(name: &str, path: &Path) {
     let memory = resident() - before;
     let from = looks.saturating_sub(REPORTED);
     let (page, reported) = timed(|| {
-        let report = report::of(&mut recording, from..looks, None, locktop::app::print::chains).unwrap();
+        let report = report::of(&mut recording, from..looks, None, locktop::app::print::tree).unwrap();
         html(&report, Style { top: 10, zone: chrono::Utc.fix().into() })
     });
     println!(

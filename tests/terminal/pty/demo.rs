@@ -106,7 +106,7 @@ fn every_screen_of_the_demo_has_rows_in_one_language() {
         |text: &str| text.chars().any(|character| ('\u{4e00}'..='\u{9fff}').contains(&character));
     let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.2s", "demo"]);
     screen.shows("nightly export");
-    screen.shows("prepared transaction locktop_demo_invoice_1");
+    screen.shows("prepared transaction invoice_1");
     for (key, rows) in [
         ("1", &["psql-anna", "worker-"][..]),
         ("2", &["nightly-export", "prepared", "billing"]),

@@ -34,7 +34,6 @@ mod rights;
 mod screen;
 mod secrets;
 mod shell;
-mod shop;
 mod signals;
 mod size;
 mod skew;

@@ -1,6 +1,6 @@
 //! The pictures in the README and the manual: `LOCKTOP_PICTURE=1 cargo test --test terminal picture` draws them anew, into `docs/pictures`.
 //!
-//! One for each screen, the detail of a backend, the findings and two questions, all of one server in the state of [`super::shop`].
+//! One for each screen, the detail of a backend, the findings and two questions, all of one run of `locktop demo`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +8,6 @@ use std::path::Path;
 use vt100::Color;
 
 use super::screen::Screen;
-use super::shop::Shop;
 
 /// Columns of the terminal.
 const COLUMNS: u16 = 120;
@@ -206,14 +205,14 @@ const PICTURES: [Picture; 13] = [
         name: "chains",
         rows: TALL,
         keys: "2g",
-        shows: &["Chains ·", "app@report-bi"],
+        shows: &["Chains ·", "psql-anna"],
         about: "Chains: who waits for whom, below the session that blocks all of them",
     },
     Picture {
         name: "locks",
         rows: LOW,
         keys: "3g",
-        shows: &["Locks ·", "Prisma Migrate"],
+        shows: &["Locks ·", "nightly export"],
         about: "Locks: advisory locks by name, who holds them and who waits",
     },
     Picture {
@@ -234,7 +233,7 @@ const PICTURES: [Picture; 13] = [
         name: "queue",
         rows: LOW,
         keys: "6g",
-        shows: &["Queue ·", "Rate limits", "Id generators"],
+        shows: &["Queue ·", "running", "Rate limits", "Id generators"],
         about: "The work queue, rate limits and id generators",
     },
     Picture {
@@ -310,7 +309,16 @@ const MOVING: [(Picture, f64); 3] = [
         },
         5.0,
     ),
-    (Picture { name: "moving, the result", rows: LOW, keys: "y", shows: &["terminated"], about: "" }, 4.0),
+    (
+        Picture {
+            name: "moving, the result",
+            rows: LOW,
+            keys: "y",
+            shows: &["its session ended"],
+            about: "",
+        },
+        4.0,
+    ),
 ];
 
 /// Whether the program has drawn for the size that the terminal has now: its keys are in the last row.
@@ -339,18 +347,21 @@ impl Picture {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_pictures_are_drawn_on_request() {
+/// The demo in true colour.
+fn demo(rows: u16) -> Screen {
+    Screen::spawn((COLUMNS, rows), &[("COLORTERM", "truecolor")], &["demo"])
+}
+
+#[test]
+fn the_pictures_are_drawn_on_request() {
     if std::env::var_os("LOCKTOP_PICTURE").is_none() {
         return;
     }
-    let mut shop = Shop::open().await;
-    let mut screen = shop.screen((COLUMNS, TALL));
-    screen.shows("LIVE");
-    shop.trouble().await;
-    // Long enough for ages that are worth a look.
-    screen.shows("idle in transaction 25s");
-    screen.shows(" 1 orphan ");
+    let mut screen = demo(TALL);
+    // The chain is complete, and the rest is there too.
+    screen.shows("blocks 12: ");
+    screen.shows(" orphan");
+    screen.shows("prepared transaction ");
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures"));
     std::fs::create_dir_all(directory).unwrap();
     for picture in &PICTURES {
@@ -360,17 +371,15 @@ async fn the_pictures_are_drawn_on_request() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_moving_picture_is_drawn_on_request() {
+#[test]
+fn the_moving_picture_is_drawn_on_request() {
     if std::env::var_os("LOCKTOP_PICTURE").is_none() {
         return;
     }
-    let mut shop = Shop::open().await;
-    let mut screen = shop.screen((COLUMNS, LOW));
+    let mut screen = demo(LOW);
     let overview = |shows| Picture { name: "moving, the Overview", rows: LOW, keys: "1g", shows, about: "" };
     let mut frames = vec![(overview(&["Findings ·", "Chains ·", "LIVE"]).draw(&mut screen), 3.0)];
-    shop.trouble().await;
-    frames.push((overview(&["idle in transaction 8s"]).draw(&mut screen), 4.0));
+    frames.push((overview(&["blocks 12: ", "orphan"]).draw(&mut screen), 4.0));
     frames.extend(MOVING.iter().map(|(picture, seconds)| (picture.draw(&mut screen), *seconds)));
     let about = "Sessions are blocked; K asks, y terminates the session that blocks them, and they proceed";
     let drawn = svg(LOW, about, &moving(&frames));

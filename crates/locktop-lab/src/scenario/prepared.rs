@@ -5,7 +5,7 @@ use super::running::{Blocker, Release, Running, Wait};
 use super::scratch::ScratchSchema;
 
 /// The beginnings of both gids; the name of the database follows.
-const GIDS: [&str; 2] = ["locktop_demo_invoice_1", "locktop_demo_invoice_2"];
+const GIDS: [&str; 2] = ["invoice_1", "invoice_2"];
 
 pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
     let table = "DROP TABLE IF EXISTS invoices;
