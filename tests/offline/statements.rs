@@ -71,12 +71,14 @@ fn a_statement_without_a_secret_is_shown_as_it_is() {
 
 /// Files that may read the text of a statement, and how often: they recognize, compare or store it, and print nothing of it. A new place
 /// prints what `model::output` gives it for its channel.
-const READERS: [(&str, usize); 18] = [
+const READERS: [(&str, usize); 19] = [
     // The first word of a statement: what fails if it is cancelled.
     ("app/strip.rs", 1),
     ("feed/record/names.rs", 1),
     ("feed/record/redact.rs", 4),
     ("feed/record/short.rs", 1),
+    // Whether two runs are of one statement, and which locks it takes.
+    ("feed/report/ddl.rs", 1),
     ("model/adapter/presence.rs", 1),
     ("model/blame/cause.rs", 1),
     ("model/blame/counter.rs", 1),
@@ -114,7 +116,7 @@ fn nothing_reads_the_text_of_a_statement_but_what_is_listed() {
 
 /// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. What is listed
 /// has passed `model::output` before, or is no session's.
-const PLAIN: [(&str, &str); 15] = [
+const PLAIN: [(&str, &str); 16] = [
     ("cli/lock_of.rs", "statement: String"),
     ("feed/report/log.rs", "statement: String"),
     ("model/blame/mod.rs", "statement: Text"),
@@ -130,6 +132,7 @@ const PLAIN: [(&str, &str); 15] = [
     ("wire/lock_of/json.rs", "query: Option<String>"),
     ("wire/report/json.rs", "statement: &'a str"),
     ("wire/report/log.rs", "statement: String"),
+    ("wire/report/mod.rs", "statement: String"),
 ];
 
 #[test]

@@ -7,6 +7,7 @@ use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockMode, LockType};
+use crate::model::observed::Observed;
 use crate::model::output::{Channel, shown};
 use crate::model::snapshot::Snapshot;
 use crate::model::{Timestamp, fingerprint, statement, words};
@@ -56,7 +57,8 @@ impl Ddl {
         self.redaction.apply_to_kept(&mut kept);
         let snapshot = &kept.snapshot;
         let awaited = if waiting > 0 { awaited(snapshot) } else { FxHashMap::default() };
-        for backend in snapshot.backends.last_rows().iter() {
+        let Observed::Read(backends) = snapshot.backends.observed() else { return };
+        for backend in backends {
             let Some((begin, who)) = backend.query_start.zip(client(backend)) else { continue };
             let is_known = self.known.get(&backend.pid).filter(|(known, _)| *known == begin);
             let is_strong = is_known.map_or_else(|| is_strong(backend), |(_, is_strong)| *is_strong);
@@ -75,8 +77,7 @@ impl Ddl {
     }
 
     fn run(&mut self, backend: &Backend, (begin, who): (Timestamp, String), (now, waits): (Timestamp, bool)) {
-        let query = backend.query.as_ref().map_or("", |query| query.unredacted());
-        let key = (who, fingerprint::fingerprint(query));
+        let key = (who, fingerprint::fingerprint(text(backend)));
         if !self.seen.contains_key(&key) {
             if self.seen.len() >= STATEMENTS {
                 return;
@@ -121,8 +122,8 @@ impl Ddl {
 
 /// Processes that wait for a lock on a table, and since when.
 fn awaited(snapshot: &Snapshot) -> FxHashMap<i32, Option<Timestamp>> {
-    let locks = snapshot.locks.last_rows().iter();
-    let waits = locks.filter(|lock| !lock.granted && lock.tag.locktype() == LockType::Relation);
+    let Observed::Read(locks) = snapshot.locks.observed() else { return FxHashMap::default() };
+    let waits = locks.iter().filter(|lock| !lock.granted && lock.tag.locktype() == LockType::Relation);
     waits.filter_map(|lock| Some((lock.pid?, lock.wait_start))).collect()
 }
 
@@ -134,11 +135,15 @@ fn client(backend: &Backend) -> Option<String> {
 
 /// Whether its statement takes a lock on a table that blocks those who write it.
 fn is_strong(backend: &Backend) -> bool {
-    let query = backend.query.as_ref().map_or("", |query| query.unredacted());
-    let statement = statement::first(query, READ).filter(|statement| !statement.is_query());
+    let statement = statement::first(text(backend), READ).filter(|statement| !statement.is_query());
     statement.is_some_and(|statement| {
         statement.takes.iter().any(|take| take.relation().is_some() && take.mode >= LockMode::Share)
     })
+}
+
+/// Its statement, which is only recognized and compared.
+fn text(backend: &Backend) -> &str {
+    backend.query.as_ref().map_or("", |query| query.unredacted())
 }
 
 fn query_shown(redaction: Redaction, backend: &Backend) -> String {

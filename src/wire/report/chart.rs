@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::block::time;
 use super::content::Content;
 use super::episodes::{ended, party};
-use super::html::text;
+use super::escape::{escape, text};
 use super::series::Stack;
 use super::{Column, Mark, Report, Style, axis};
 use crate::text::{count, duration, one_line_prefix};
@@ -140,14 +140,9 @@ fn time_labels(ticks: &[(f64, String)]) -> String {
             place if place > 0.94 => " class=\"e\"",
             _ => "",
         };
-        format!("<time{edge} style=\"left:{}\">{}</time>", percent(*place), text_of_tick(label))
+        format!("<time{edge} style=\"left:{}\">{}</time>", percent(*place), escape(label))
     });
     format!("<div class=\"x\">{}</div>", labels.collect::<String>())
-}
-
-/// It has digits and signs only.
-fn text_of_tick(label: &str) -> String {
-    super::html::escape(label)
 }
 
 /// An area for each series, one upon the other; and what is not known.
@@ -199,7 +194,7 @@ fn titles(report: &Report, style: Style, (stack, parts): (&Stack, &[Vec<f64>])) 
             "<path d=\"M{x} 0h{wide}v{HIGH}h-{wide}z\"><title>{}–{}: {}</title></path>",
             time(style, from),
             time(style, to),
-            super::html::escape(words)
+            escape(words)
         );
         begin = at + 1;
     }
@@ -268,12 +263,8 @@ fn signs(report: &Report, style: Style) -> String {
             format!("{} {}{more}", time(style, mark.at), one_line_prefix(&mark.text, MARK))
         });
         let sign = first.map_or(' ', |mark| mark.sign);
-        let title = super::html::escape(&words.unwrap_or_default());
-        format!(
-            "<b style=\"left:{}\" title=\"{title}\">{}</b>",
-            percent(*place),
-            super::html::escape(&sign.to_string())
-        )
+        let title = escape(&words.unwrap_or_default());
+        format!("<b style=\"left:{}\" title=\"{title}\">{}</b>", percent(*place), escape(&sign.to_string()))
     });
     signs.collect()
 }

@@ -149,7 +149,7 @@ fn tried(report: &Report, style: Style) -> Option<String> {
     let most = report.tries.iter().max_by_key(|tries| tries.runs)?;
     let about = format!(
         "{}: sessions may have queued behind these runs, which snapshots show only in part, so the root blocker named \
-         here may not be the cause of all waits.",
+         here is possibly not the cause of all waits.",
         runs(style, most)
     );
     Some(fit_all(&about))

@@ -5,6 +5,7 @@ mod block;
 mod chart;
 mod content;
 mod episodes;
+mod escape;
 mod html;
 mod json;
 mod log;

@@ -1,7 +1,7 @@
 //! The lock tree of the worst moment: as text, and as a drawing that has no need to scroll sideways.
 
 use super::block::LONG;
-use super::html::text;
+use super::escape::text;
 use super::series::Stack;
 use super::{Branch, Report};
 use crate::text::fit;
