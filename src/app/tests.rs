@@ -133,7 +133,7 @@ fn keys_lead_where_they_should() {
         ("2", Screen::Chains, Pane::Chains, Some(4312)),
         ("j2", Screen::Chains, Pane::Chains, Some(4977)),
         ("j2<esc>", Screen::Overview, Pane::Findings, Some(4977)),
-        ("3", Screen::Locks, Pane::Locks, Some(4977)),
+        ("3", Screen::Locks, Pane::Locks, Some(4312)),
         ("7", Screen::Backends, Pane::Backends, Some(4312)),
         ("7jj", Screen::Backends, Pane::Backends, Some(4977)),
         ("721", Screen::Overview, Pane::Chains, Some(4312)),

@@ -136,7 +136,14 @@ const ROWS: &[Binding] = &[
         "from a row to its root, session, lock, task, item or lease; Esc returns",
         "Rows",
     ),
-    row(Action::AllLocks, "all_locks", &["a"], "all locks", "all lock types, or only advisory locks", "Rows"),
+    row(
+        Action::AllLocks,
+        "all_locks",
+        &["a"],
+        "all locks",
+        "all locks, or only advisory locks and those that are waited for",
+        "Rows",
+    ),
     row(
         Action::BlameBy,
         "blame_by",

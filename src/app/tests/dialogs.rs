@@ -78,7 +78,7 @@ fn what_is_confirmed_is_asked_for_and_nothing_else() {
         ("7*K<esc>/who:prisma<enter>K3<enter>", Verb::Terminate, vec![4977, 4980, 4981]),
         ("<enter>Ky", Verb::Terminate, vec![4312]),
         ("!jKy", Verb::Terminate, vec![4977]),
-        ("3Ky", Verb::Terminate, vec![4977]),
+        ("3Ky", Verb::Terminate, vec![4312]),
         ("7 jj <esc>g!Ky", Verb::Terminate, vec![4312]),
     ] {
         let mut app = app(sample::incident(0.0));

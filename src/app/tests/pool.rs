@@ -35,9 +35,12 @@ fn a_question_closes_when_somebody_else_is_behind_the_backend() {
         (other, Box::new(|backend| backend.client_port = Some(1))),
     ];
     // An idle one, and the holder of a key, as chosen on three screens.
-    for (keys, pid) in
-        [("7/pid:5100<enter>gK", 5100), ("3K", 4977), ("2jjjK", 4977), ("7/pid:4977<enter>gK", 4977)]
-    {
+    for (keys, pid) in [
+        ("7/pid:5100<enter>gK", 5100),
+        ("3/pid:4977<enter>gK", 4977),
+        ("2jjjK", 4977),
+        ("7/pid:4977<enter>gK", 4977),
+    ] {
         for (words, change) in &changes {
             let mut app = asked_and_changed(keys, pid, change);
             assert!(app.dialog.is_none(), "{keys}: {words}");

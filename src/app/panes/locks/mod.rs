@@ -2,6 +2,8 @@
 
 mod detail;
 
+use rustc_hash::FxHashSet;
+
 use crate::app::context::Context;
 use crate::app::keymap::Action;
 use crate::app::line::Tone;
@@ -14,7 +16,7 @@ use crate::app::panes::party::backend_id;
 use crate::app::panes::row::{Owner, Row, RowId};
 use crate::app::panes::words::{DB, PID, QUERY, WHO};
 use crate::app::panes::{Cell, Total, Value, backends, lock_order};
-use crate::model::lock::{Lock, LockMode, LockType};
+use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::wait_graph::Party;
 
 /// Rows of `pg_locks`, as the snapshot has them.
@@ -95,7 +97,7 @@ pub(in crate::app::panes) const KEY_HELP: &str = "the advisory key: one number, 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: lock_order::by_queue,
     basis: Basis::Locks,
-    empty: "no advisory locks; a shows all lock types",
+    empty: "no advisory lock, and no lock is waited for; a shows all types",
     facts,
     keys: &[Action::AllLocks],
     name: |context, id| match id {
@@ -109,13 +111,25 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         _ => None,
     },
     ..Definition::new(("Locks", "a lock of a session"), &COLUMNS, |context, wanted| {
-        rows(context, |lock| wanted.all_locks || lock.tag.locktype() == LockType::Advisory)
+        let awaited: FxHashSet<&LockTag> = context.view.graph.queues.iter().map(|queue| &queue.tag).collect();
+        let is_shown = |lock: &Lock| lock.tag.locktype() == LockType::Advisory || awaited.contains(&lock.tag);
+        rows(context, |lock| wanted.all_locks || is_shown(lock))
     })
 };
 
 fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
-    let kind = if total.all_locks { "all types" } else { "advisory; a shows all" };
-    let mut facts = vec![(format!("{} {kind}", crate::text::count(total.rows as u64)), Tone::Plain)];
+    let count = |number: usize| crate::text::count(number as u64);
+    let queues = context.view.graph.queues.len();
+    let mut facts = Vec::new();
+    if queues > 0 {
+        facts.push((format!("{} waited for", count(queues)), Tone::Warning));
+    }
+    let rows = count(total.rows);
+    facts.push(match (total.all_locks, queues) {
+        (true, _) => (format!("{rows} of all types"), Tone::Plain),
+        (false, 0) => (format!("{rows} advisory; a shows all"), Tone::Plain),
+        (false, _) => (format!("{rows} rows with all advisory; a shows all"), Tone::Plain),
+    });
     if context.snapshot.locks_omitted > 0 {
         let omitted = crate::text::count(context.snapshot.locks_omitted);
         facts.push((format!("{omitted} uncontended ones not read"), Tone::Warning));
