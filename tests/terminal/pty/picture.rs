@@ -309,16 +309,7 @@ const MOVING: [(Picture, f64); 3] = [
         },
         5.0,
     ),
-    (
-        Picture {
-            name: "moving, the result",
-            rows: LOW,
-            keys: "y",
-            shows: &["its session ended"],
-            about: "",
-        },
-        4.0,
-    ),
+    (Picture { name: "moving, the result", rows: LOW, keys: "y", shows: &["terminated"], about: "" }, 4.0),
 ];
 
 /// Whether the program has drawn for the size that the terminal has now: its keys are in the last row.
@@ -358,10 +349,11 @@ fn the_pictures_are_drawn_on_request() {
         return;
     }
     let mut screen = demo(TALL);
-    // The chain is complete, and the rest is there too.
     screen.shows("blocks 12: ");
-    screen.shows(" orphan");
     screen.shows("prepared transaction ");
+    screen.shows(" orphan");
+    // What is overdue when the workers begin is over then.
+    screen.shows("idle in transaction 20s");
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures"));
     std::fs::create_dir_all(directory).unwrap();
     for picture in &PICTURES {
@@ -379,7 +371,7 @@ fn the_moving_picture_is_drawn_on_request() {
     let mut screen = demo(LOW);
     let overview = |shows| Picture { name: "moving, the Overview", rows: LOW, keys: "1g", shows, about: "" };
     let mut frames = vec![(overview(&["Findings ·", "Chains ·", "LIVE"]).draw(&mut screen), 3.0)];
-    frames.push((overview(&["blocks 12: ", "orphan"]).draw(&mut screen), 4.0));
+    frames.push((overview(&["idle in transaction 20s"]).draw(&mut screen), 4.0));
     frames.extend(MOVING.iter().map(|(picture, seconds)| (picture.draw(&mut screen), *seconds)));
     let about = "Sessions are blocked; K asks, y terminates the session that blocks them, and they proceed";
     let drawn = svg(LOW, about, &moving(&frames));
