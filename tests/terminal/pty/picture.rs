@@ -315,7 +315,8 @@ const MOVING: [(Picture, f64); 3] = [
 /// Whether the program has drawn for the size that the terminal has now: its keys are in the last row.
 fn fits(screen: &vt100::Screen) -> bool {
     let last = screen.rows(0, COLUMNS).last().unwrap_or_default();
-    last.contains("q quit") || last.contains("Esc back")
+    // The result of an action takes the place of the keys.
+    last.contains("q quit") || last.contains("Esc back") || last.contains("terminated")
 }
 
 impl Picture {
@@ -353,7 +354,7 @@ fn the_pictures_are_drawn_on_request() {
     screen.shows("prepared transaction ");
     screen.shows(" orphan");
     // What is overdue when the workers begin is over then.
-    screen.shows("idle in transaction 20s");
+    screen.shows("idle in xact 20s");
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures"));
     std::fs::create_dir_all(directory).unwrap();
     for picture in &PICTURES {
@@ -371,7 +372,7 @@ fn the_moving_picture_is_drawn_on_request() {
     let mut screen = demo(LOW);
     let overview = |shows| Picture { name: "moving, the Overview", rows: LOW, keys: "1g", shows, about: "" };
     let mut frames = vec![(overview(&["Findings ·", "Chains ·", "LIVE"]).draw(&mut screen), 3.0)];
-    frames.push((overview(&["idle in transaction 20s"]).draw(&mut screen), 4.0));
+    frames.push((overview(&["idle in xact 20s"]).draw(&mut screen), 4.0));
     frames.extend(MOVING.iter().map(|(picture, seconds)| (picture.draw(&mut screen), *seconds)));
     let about = "Sessions are blocked; K asks, y terminates the session that blocks them, and they proceed";
     let drawn = svg(LOW, about, &moving(&frames));
