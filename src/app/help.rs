@@ -74,7 +74,10 @@ const WORDS: [(&str, &str); 21] = [
     ("no end", "a lease without a term: it is held until it is released"),
     ("lost", "a queue item recorded as in progress, but its session has ended"),
     ("pending", "a queue item that waits for a worker; resting: after a failure, until it is due again"),
-    ("settling", "a task or queue item whose session has just ended: orphan, or lost, after the grace time"),
+    (
+        "settling",
+        "a task or queue item whose session has just ended: orphan, or lost, after the grace period",
+    ),
 ];
 
 /// The entries that have a text in them, in small or capital letters, with their headings; all where it is empty. As it is drawn
@@ -242,8 +245,7 @@ fn role(app: &App) -> Vec<Line> {
     }
     if let Some(rights) = context.view.rights.as_deref() {
         lines.extend(rights.words().into_iter().map(|(word, text)| entry(word, text, Tone::Warning)));
-        let tables =
-            "to rows of tables: as its grants permit; a missing one is named when the server refuses";
+        let tables = "rows of tables, as its grants permit; a missing grant is named when the server refuses";
         lines.push(entry("recovers", tables, Tone::Warning));
         return lines;
     }

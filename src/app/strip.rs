@@ -70,7 +70,7 @@ impl<'a> Strip<'a> {
         let (app, action) = (self.app, Action::Command(command));
         let verb = if command == CommandId::Cancel { Verb::Cancel } else { Verb::Terminate };
         if app.is_stale() || app.past.is_some() {
-            return Err("the data is not of now".to_owned());
+            return Err("the data is not current".to_owned());
         }
         let Some(key) = app.settings.keymap.key(action) else { return Err("read-only".to_owned()) };
         let lacks = backend.zip(self.context.view.rights.as_deref()).and_then(|(backend, rights)| {

@@ -136,7 +136,7 @@ pub enum Command {
     /// List the job systems (Solid Queue, River, …) found in a database, or check the file of an adapter.
     #[command(subcommand)]
     Adapters(AdaptersCommand),
-    /// Run scheduled tasks and items of the work queue: take those that are due, hold a lock for each, and record how they end.
+    /// Run scheduled tasks and items of the work queue: take those that are due, hold a lock for each, and record each result.
     Worker(WorkerArgs),
     /// Print a completion script for a shell.
     Completions {

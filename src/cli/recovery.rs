@@ -16,7 +16,7 @@ const RECOVER_HELP: &str = "\
 An orphan is an execution that is recorded as running while no session holds its key, and whose last heartbeat is older than \
 locktop.orphan_grace (30s unless the database sets it): its session has ended. It is marked as failed; its task is due again, or failed for good at its last attempt. The session that holds \
 a key is terminated only with --terminate, after the task's own timeout, and if it is the session recorded for the execution. There are no \
-orphans on a standby, and none within the grace time after a start, a crash or a promotion.
+orphans on a standby, and none within the grace period after a start, a crash or a promotion.
 
 Exit status: 0 everything was recovered or had ended already, nothing to do, or --dry-run; 1 something could not be recovered \
 (the reason is printed), or the answer was no; 2 wrong usage, or no terminal to ask on and no --yes.";

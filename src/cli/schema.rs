@@ -84,13 +84,13 @@ pub struct PurgeArgs {
 /// `locktop schema adopt`.
 #[derive(Debug, Clone, Args)]
 pub struct AdoptArgs {
-    /// The schema of the published tables, as it is: without quotes, and case counts.
+    /// The schema of the published tables, without quotes, case-sensitive.
     #[arg(value_name = "SCHEMA")]
     pub source: SchemaName,
     /// The schema of locktop, and its target.
     #[command(flatten)]
     pub place: SchemaPlace,
-    /// No worker uses the old tables any more: enable the tasks that are enabled there, and copy the pending items of the queue. Without this
+    /// The workers of the old tables have stopped: enable the tasks that are enabled there, and copy the pending items of the queue. Without this
     /// option tasks are copied as disabled, and pending items stay there.
     #[arg(long)]
     pub enable: bool,

@@ -160,7 +160,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// sslmode=require or stricter, and the server has no TLS.
-    #[error("{place} does not offer TLS, and sslmode={mode} asks for it (sslmode=prefer connects without)")]
+    #[error("{place} does not offer TLS, which sslmode={mode} requires (sslmode=prefer connects without)")]
     TlsNotOffered {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -176,7 +176,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// The key of our certificate is encrypted, and there is no password for it.
-    #[error("the key {} is encrypted, and {place} wants TLS: answer the prompt, or use sslpassword", .file.display())]
+    #[error("the key {} is encrypted, and {place} requires TLS: answer the prompt, or use sslpassword", .file.display())]
     KeyPassword {
         /// Its `host:port`, or the path of its socket.
         place: String,
@@ -192,7 +192,7 @@ pub enum ConnectError {
         reason: &'static str,
     },
     /// The server wants to know who we are in a way that `require_auth` does not allow. Nothing was answered.
-    #[error("{place} asks for \"{method}\" authentication, and require_auth={wanted} does not allow that")]
+    #[error("{place} asks for \"{method}\" authentication, which require_auth={wanted} does not permit")]
     AuthNotAllowed {
         /// Its `host:port`, or the path of its socket.
         place: String,

@@ -21,7 +21,7 @@ pub fn message(error: &tokio_postgres::Error) -> String {
         }
         None if error.is_closed() => match bounds::last() {
             Some(refused) => format!("it was interrupted: {refused}"),
-            None => "the other side closed it without a message".to_owned(),
+            None => "it ended without an error message".to_owned(),
         },
         None => match std::error::Error::source(error) {
             Some(cause) => said(&format!("{error}: {cause}")),

@@ -34,7 +34,7 @@ static COLUMNS: Columns<Locks> = Columns {
             locks::who(context, lock, room)
         }),
         Column::sorted(
-            ("HELD", "age", "how long it is held"),
+            ("HELD", "age", "how long it has been held"),
             (11, 11),
             |lock, context, room| locks::age(context, lock, room),
             |lock, context| Value::number(locks::seconds(context, lock)),

@@ -51,8 +51,13 @@ impl Cell {
         query.map_or_else(Self::default, |query| Self::toned(clean(query), Tone::Dim))
     }
 
-    /// A duration in words, of seconds; a dash where there are none.
+    /// An age in whole seconds; a dash where there are none.
     pub fn age(seconds: Option<f64>, tone: Tone) -> Self {
+        seconds.map_or_else(Self::none, |seconds| Self::toned(crate::text::age(seconds), tone))
+    }
+
+    /// A measured or configured duration in words, of seconds; a dash where there are none.
+    pub fn duration(seconds: Option<f64>, tone: Tone) -> Self {
         seconds.map_or_else(Self::none, |seconds| Self::toned(crate::text::duration(seconds), tone))
     }
 

@@ -124,7 +124,7 @@ static COLUMNS: Columns<Chains> = Columns {
         .right()
         .rank(7),
         Column::sorted(
-            ("STILL", "still", "sessions that stay blocked by others, or may"),
+            ("STILL", "still", "sessions that stay, or may stay, blocked by others"),
             (5, 5),
             |place, context, _| number(context, place, |promise| promise.still + promise.unsure, still_tone),
             |place, context| sorted(context, place, |promise| promise.still + promise.unsure),
@@ -143,7 +143,7 @@ static COLUMNS: Columns<Chains> = Columns {
             (
                 "STATE / WAITS FOR",
                 "state",
-                "of a root what it does; of a waiter what it waits for and the lock mode",
+                "for a root its state; for a waiter the lock and mode that it waits for",
             ),
             (21, 44),
             |place, context, room| state(context, place, room),

@@ -74,8 +74,10 @@ enum Content<R: Rows> {
     Text(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>),
     /// A statement of a session.
     Statement(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a QueryText>),
-    /// Seconds, shown as a duration.
+    /// Seconds, shown as an age.
     Age(Tone, Get<R, Option<f64>>),
+    /// Seconds, shown as a duration.
+    Duration(Tone, Get<R, Option<f64>>),
     /// A whole number, shown as it is.
     Number(Tone, Get<R, Option<i64>>),
     /// The name of a state, in its tone.
@@ -101,7 +103,7 @@ type Words = (&'static str, &'static str, &'static str);
 
 impl<R: Rows> Column<R> {
     const fn new((title, name, help): Words, (min, max): (u16, u16), content: Content<R>) -> Self {
-        let right = matches!(content, Content::Age(..) | Content::Number(..));
+        let right = matches!(content, Content::Age(..) | Content::Duration(..) | Content::Number(..));
         let heading =
             Heading { title, name, help, min, max, right, rank: 0, only_where: None, kept_where: None };
         Self { heading, content }
@@ -125,7 +127,12 @@ impl<R: Rows> Column<R> {
         Self::new(words, width, Content::Statement(get))
     }
 
-    /// A column of durations, of seconds.
+    /// A column of measured or configured durations, of seconds.
+    pub const fn duration(words: Words, width: (u16, u16), tone: Tone, get: Get<R, Option<f64>>) -> Self {
+        Self::new(words, width, Content::Duration(tone, get))
+    }
+
+    /// A column of ages, of seconds.
     pub const fn age(words: Words, width: (u16, u16), tone: Tone, get: Get<R, Option<f64>>) -> Self {
         Self::new(words, width, Content::Age(tone, get))
     }
@@ -194,6 +201,7 @@ impl<R: Rows> Column<R> {
             Content::Text(get) => Cell::server(get(row, context)),
             Content::Statement(get) => Cell::statement(get(row, context)),
             Content::Age(tone, get) => Cell::age(get(row, context), tone),
+            Content::Duration(tone, get) => Cell::duration(get(row, context), tone),
             Content::Number(tone, get) => {
                 get(row, context).map_or_else(Cell::none, |number| Cell::toned(number.to_string(), tone))
             }
@@ -209,7 +217,7 @@ impl<R: Rows> Column<R> {
         match self.content {
             Content::Text(get) => Value::text(get(row, context)),
             Content::Statement(get) => Value::statement(get(row, context)),
-            Content::Age(_, get) => Value::number(get(row, context)),
+            Content::Age(_, get) | Content::Duration(_, get) => Value::number(get(row, context)),
             Content::Number(_, get) => Value::whole(get(row, context)),
             Content::State(get) => Value::state(get(row, context).0),
             Content::Cell(cell) => cell(row, context, u16::MAX).into_value(),

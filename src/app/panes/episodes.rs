@@ -58,7 +58,7 @@ static COLUMNS: Columns<Episodes> = Columns {
             Tone::Plain,
             |episode, _| Some(episode.sums.most.into()),
         ),
-        Column::age(
+        Column::duration(
             ("COST", "cost", "how long others waited for it, in total"),
             (7, 7),
             Tone::Warning,

@@ -49,7 +49,7 @@ static COLUMNS: Columns<Findings> = Columns {
             severity(finding)
         }),
         Column::sorted(
-            ("FOR", "for", "how long this has been so"),
+            ("FOR", "for", "how long the problem has existed"),
             (6, 6),
             |finding, context, _| {
                 let age = context.age(finding.row_since()).filter(|_| finding.ended.is_none());

@@ -148,8 +148,7 @@ fn detail(context: &Context<'_>, id: GeneratorId) -> Option<Vec<Line>> {
         ]),
         Line::new(),
         Line::new().with(
-            "  An id has the milliseconds since 2021-01-01 in it. A generator that is ahead of the server's clock makes ids \
-             that wait for it, or repeat.",
+            "  An id contains the milliseconds since 2021-01-01. While a generator is ahead of the server's clock, its ids wait for the clock, or repeat.",
             Tone::Dim,
         ),
     ])

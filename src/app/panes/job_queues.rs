@@ -68,7 +68,7 @@ static COLUMNS: Columns<Queues> = Columns {
         }),
         jobs!("DUE", "due", "due jobs; 10,000+: not counted further; ~: estimated by the planner"),
         Column::age(
-            ("OLDEST", "oldest", "how long the oldest of them that was read has been due"),
+            ("OLDEST", "oldest", "how long the oldest due job that was read has been due"),
             (7, 7),
             Tone::Plain,
             |row, context| context.age(row.oldest_at).filter(|age| *age > 0.0),

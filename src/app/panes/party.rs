@@ -15,7 +15,7 @@ pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Ce
     match party {
         Party::Prepared(xact) => match context.prepared(xact) {
             Some(row) => {
-                let age = context.age(row.prepared).map(crate::text::duration).unwrap_or_default();
+                let age = context.age(row.prepared).map(crate::text::age).unwrap_or_default();
                 Cell::toned(format!("prepared {age} '{}'", crate::text::one_line(&row.gid)), Tone::Critical)
             }
             None => Cell::toned("prepared transaction", Tone::Critical),
@@ -32,7 +32,7 @@ fn backend_state(context: &Context<'_>, backend: &Backend, room: usize) -> Cell 
         let kind = backend.backend_type.as_deref().unwrap_or("hidden from this role");
         return Cell::toned(crate::text::one_line(kind), Tone::Plain);
     };
-    let since = context.age(backend.state_change).map(crate::text::duration).unwrap_or_default();
+    let since = context.age(backend.state_change).map(crate::text::age).unwrap_or_default();
     let words = if room >= state.as_str().len() + 16 { state.as_str() } else { short_state(state) };
     let own = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
         // "Client/ClientRead" is what every idle session does.

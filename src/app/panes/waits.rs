@@ -130,19 +130,19 @@ static COLUMNS: Columns<Waits> = Columns {
             Tone::Plain,
             |lock, _| i64::try_from(lock.seen?.waits).ok(),
         ),
-        Column::age(
+        Column::duration(
             ("TOTAL", "total", "total duration, at least"),
             (7, 7),
             Tone::Plain,
             |lock, _| Some(lock.seen?.total),
         ),
-        Column::age(
+        Column::duration(
             ("LONGEST", "longest", "longest duration, at least"),
             (7, 7),
             Tone::Plain,
             |lock, _| Some(lock.seen?.longest),
         ),
-        Column::age(("MEAN", "mean", "average duration"), (6, 6), Tone::Dim, |lock, _| {
+        Column::duration(("MEAN", "mean", "average duration"), (6, 6), Tone::Dim, |lock, _| {
             lock.seen.and_then(mean)
         })
         .rank(1),
@@ -153,7 +153,7 @@ static COLUMNS: Columns<Waits> = Columns {
             |lock, context| Value::number(context.age(lock.last())),
         )
         .right(),
-        Column::age(
+        Column::duration(
             ("COUNTED", "counted", "total wait time counted by the schema's observe_lock_waits(), also while locktop was not running"),
             (7, 7),
             Tone::Plain,

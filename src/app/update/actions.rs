@@ -63,7 +63,7 @@ impl App {
 
     pub(super) fn toggle_zoom(&mut self) -> Update {
         if self.panes().len() < 2 {
-            return self.say("this screen has one pane only");
+            return self.say("this screen has only one pane");
         }
         self.zoom = !self.zoom;
         self.refresh_panes();
@@ -77,7 +77,7 @@ impl App {
                 let subject = self.context().map_or(selected, |context| opened(&context, selected));
                 self.open_page(Page::Detail { subject, scroll: 0 })
             }
-            None if self.pane(self.focus).rows.is_empty() => self.say("there is no row to open"),
+            None if self.pane(self.focus).rows.is_empty() => self.say("no row to open"),
             None => {
                 self.jump(0);
                 self.open()

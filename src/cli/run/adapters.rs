@@ -45,7 +45,7 @@ async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8,
         if found.is_empty() {
             writeln!(
                 io::stdout(),
-                "{}: no mistakes that can be found without it.",
+                "{}: no mistakes found in the file; its tables were not found here.",
                 arguments.file.display()
             )?;
         }

@@ -117,7 +117,7 @@ async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>
         tokio::select! {
             changed = views.changed() => {
                 if changed.is_err() {
-                    return Err(Failure::Other("the poll has ended".to_owned()));
+                    return Err(Failure::Other("polling has ended".to_owned()));
                 }
                 let newest = views.borrow_and_update().clone();
                 lines.count(&newest);

@@ -114,7 +114,7 @@ impl Learner {
     /// Where a pooler keeps no session for it. Who asked for nothing misses nothing.
     fn unlearned(&mut self) -> bool {
         if !self.queries.is_empty() {
-            self.note("lock_name_queries: not asked through a pooler in transaction mode".to_owned());
+            self.note("lock_name_queries: not run through a pooler in transaction mode".to_owned());
         }
         true
     }
@@ -173,7 +173,7 @@ impl Learner {
                 }
                 Some(Err(NoSession::Other(reason))) => self.note(format!("{what}: {reason}")),
                 Some(Err(NoSession::Lent)) => {
-                    self.note(format!("{what}: not asked through a pooler in transaction mode"));
+                    self.note(format!("{what}: not run through a pooler in transaction mode"));
                 }
                 None => {}
             }

@@ -149,7 +149,7 @@ fn zone(rows: &InstallationRows) -> Option<Finding> {
     let lies = if offset < TimeDelta::zero() { "ahead" } else { "back" };
     let short = format!("{name}: its workers may write times in another time zone");
     let about = format!(
-        "each of them last showed itself {many} {lies}, to the minute; set time_zone in [adapters.{}] of the config to their zone",
+        "the last heartbeat of each is {many} {lies}, to the minute; set time_zone in [adapters.{}] of the config to their zone",
         rows.installation.adapter.name
     );
     Some(Finding::new("adapter", Severity::Info, &*short, Subject::Section("adapters")).about(about))
@@ -158,7 +158,7 @@ fn zone(rows: &InstallationRows) -> Option<Finding> {
 fn refused(rows: &InstallationRows) -> Option<Finding> {
     let reason = rows.installation.refused.as_ref()?;
     let short = if rows.installation.is_somewhere() {
-        format!("{} is here and is not read", name(rows))
+        format!("{} exists, but is not read", name(rows))
     } else {
         format!("{}: not all of its tables were searched", name(rows))
     };

@@ -16,7 +16,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let (worker, by) = (row.id.worker, text::duration(seconds));
         let source = text::one_line(row.source);
         let summary = format!(
-            "id generator {worker} in {source} is {by} ahead of the server's clock: until then its ids wait or repeat"
+            "id generator {worker} in {source} is {by} ahead of the server's clock: its ids wait for the clock, or repeat"
         );
         Finding::new("id_ahead", Severity::Warning, summary, Subject::Generator(row.id))
             .short(format!("id generator {worker} is {by} ahead of the clock"))

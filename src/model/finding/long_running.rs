@@ -26,8 +26,8 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let Some(oldest) = long.first() else { return Vec::new() };
     let more = match long.len() - 1 {
         0 => String::new(),
-        1 => "; 1 other is as long".to_owned(),
-        others => format!("; {others} others are as long"),
+        1 => "; 1 other is also long".to_owned(),
+        others => format!("; {others} others are also long"),
     };
     let age = look.age_text(oldest.xact_start);
     let horizon = if oldest.backend_xmin.is_some() {

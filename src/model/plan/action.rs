@@ -177,7 +177,7 @@ impl ActionPlan {
         let changed = || self.rows.iter().filter_map(|row| Some((&row.target.name, row.change.as_ref()?)));
         match (changed().next(), self.refused.first()) {
             (Some((name, change)), _) if self.rows.len() == 1 => Some(format!("{name}: {change}")),
-            (Some(_), _) => Some(format!("none of the {} is unchanged since it was shown", self.rows.len())),
+            (Some(_), _) => Some(format!("all {} have changed since they were shown", self.rows.len())),
             (None, Some(refused)) if self.refused.len() == 1 => {
                 Some(format!("{}: {}", refused.name, refused.reason))
             }

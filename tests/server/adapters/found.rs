@@ -225,7 +225,7 @@ async fn the_command_tells_it_as_a_table_and_as_json() {
         (nothing.status, nothing.out.as_str()),
         (
             Some(1),
-            format!("Nothing found in this database of: small.\n{file}: no mistakes that can be found without it.\n")
+            format!("Nothing found in this database of: small.\n{file}: no mistakes found in the file; its tables were not found here.\n")
                 .as_str()
         ),
         "{nothing:?}"

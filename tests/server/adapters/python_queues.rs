@@ -105,7 +105,7 @@ async fn apscheduler() {
             ('Due', NULL, NULL, NULL);";
     let json = looked(
         &format!("{APSCHEDULER}{rows}"),
-        &[("Runs", "running", "lease", ""), ("Lost", "lost", "lease", "not"), ("Due", "due", "none", "")],
+        &[("Runs", "running", "lease", ""), ("Lost", "lost", "lease", "removed"), ("Due", "due", "none", "")],
     )
     .await;
     let one = &json["adapters"][0];

@@ -52,7 +52,7 @@ async fn who_lives_in_another_zone_seems_silent_until_that_is_said() {
     let hints_of = hints(&stage);
     let [hint] = hints_of.as_slice() else { panic!("{hints_of:?}") };
     let expected_hint =
-        "Solid Queue: its workers may write times in another time zone; each of them last showed itself ";
+        "Solid Queue: its workers may write times in another time zone; the last heartbeat of each is ";
     assert!(hint.starts_with(expected_hint), "{hint}");
     assert!(hint.ends_with("time_zone in [adapters.solid_queue] of the config to their zone"), "{hint}");
     let words = recovery(&stage).rows[0].cautions[0].words.clone();

@@ -54,7 +54,7 @@ async fn the_commands_say_what_they_did() {
     );
     for asks in [&["drop"][..], &["purge", "--keep", "1d"]] {
         let (status, out, error) = run(asks);
-        let reason = "asks before it acts, and there is no terminal to ask on: --yes does without";
+        let reason = "asks before it acts, and there is no terminal to ask on: use --yes";
         assert_eq!((status, out.as_str(), error), (2, "", format!("locktop: schema {} {reason}", asks[0])));
     }
     let (status, _, error) = run(&["drop", "--yes"]);
@@ -81,7 +81,7 @@ async fn the_commands_say_what_they_did() {
     );
     assert_eq!(
         run(&["status", "--schema", "public"]),
-        said(1, "The schema \"public\" is foreign: locktop did not make it.")
+        said(1, "The schema \"public\" was not created by locktop.")
     );
     for wrong in [
         &["install", "--schema", "pg_x"][..],

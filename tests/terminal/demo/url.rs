@@ -76,7 +76,7 @@ async fn a_killed_demo_can_be_cleaned_up_after_and_says_how() {
     wait_until("its sessions to go", async || client.query_one(workers, &[]).await.unwrap().get(0)).await;
     let again = Running::start(&["--url", &target, "--until", "completed=1"]);
     let left = tokio::task::spawn_blocking(|| again.finish()).await.unwrap();
-    assert!(left.err.contains("already, which the demo would make and remove"), "{left:?}");
+    assert!(left.err.contains("already exists, and the demo would create and drop it"), "{left:?}");
     let mut remove = client;
     schema::remove(&mut remove, &SchemaName::new(TASKS_SCHEMA).unwrap()).await.unwrap();
     let again = Running::start(&["--url", &target, "--until", "completed=1", "--duration", "60s"]);

@@ -37,9 +37,9 @@ async fn the_keys_of_screens_and_pages() {
     screen.keys("?");
     screen.shows("Up k");
     screen.keys("G");
-    screen.shows("orphan, or lost, after the grace time");
+    screen.shows("orphan, or lost, after the grace period");
     screen.keys("?");
-    screen.hides("orphan, or lost, after the grace time");
+    screen.hides("orphan, or lost, after the grace period");
 
     screen.shows("Advisory ·");
     screen.keys("z");

@@ -18,7 +18,7 @@ pub enum TasksError {
     Schema(#[from] SchemaError),
     /// Somebody's schema is there.
     #[error(
-        "there is a schema {0} already, which the demo would make and remove: another demo runs here, or one was killed; \
+        "the schema {0} already exists, and the demo would create and drop it: another demo is running here, or one was killed; \
          \"locktop schema drop --schema {0}\" removes the rest"
     )]
     Exists(String),

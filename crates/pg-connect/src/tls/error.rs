@@ -36,7 +36,7 @@ pub(crate) enum TlsError {
     EncryptedKey { file: PathBuf },
     /// A password that does not open the key.
     #[cfg(feature = "encrypted-keys")]
-    #[error("the password does not open the key {}", .file.display())]
+    #[error("the password does not decrypt the key {}", .file.display())]
     WrongKeyPassword { file: PathBuf },
     /// Nobody who is trusted has signed the certificate.
     #[error("the server's certificate was signed by \"{issuer}\", which is not among {roots}")]

@@ -40,7 +40,7 @@ fn host_lost(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     let keepalives = context.snapshot.server()?.keepalives;
     let words = match keepalives.after() {
         Some(seconds) => format!("the server terminates it after {} (tcp_keepalives_*)", crate::text::duration(seconds.into())),
-        None => "the server terminates it when its operating system reports it: on Linux after 2h11m, unless tcp_keepalives_* are set".to_owned(),
+        None => "the server terminates it when its operating system reports the loss: on Linux after 2h11m, unless tcp_keepalives_* are set".to_owned(),
     };
     Some(field("host lost", words, Tone::Dim))
 }

@@ -181,7 +181,7 @@ pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
 pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
     let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
     let written = if written(&context.view.graph, backend) == Written::Maybe { " w" } else { "  " };
-    Cell::plain(format!("{}{written}", crate::text::duration(seconds)))
+    Cell::plain(format!("{}{written}", crate::text::age(seconds)))
 }
 
 /// `Lock/relation`: the class of what it waits for, and the event.

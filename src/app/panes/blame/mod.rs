@@ -39,7 +39,7 @@ type Column = crate::app::panes::Column<Roots>;
 
 static COLUMNS: Columns<Roots> = Columns {
     shown: &[
-        Column::age(
+        Column::duration(
             ("COST", "cost", "how long others waited for it, in total"),
             (7, 7),
             Tone::Warning,

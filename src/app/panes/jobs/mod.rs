@@ -43,7 +43,7 @@ static COLUMNS: Columns<Jobs> = Columns {
             (
                 "STATE",
                 "state",
-                "of the job: orphan and lost: its worker has ended; late: its system should have returned it to the queue",
+                "state of the job; orphan, lost: its worker has ended or is silent; late: its system should have returned it to the queue",
             ),
             (9, 9),
             |row, _| (row.judged.state.as_str(), tone(row.judged.state)),

@@ -82,9 +82,12 @@ static COLUMNS: Columns<Leases> = Columns {
             |row, context| context.age(row.renewed_at),
         )
         .rank(4),
-        Column::age(("TERM", "term", "how long it lasts without a renewal"), (6, 6), Tone::Dim, |row, _| {
-            row.term
-        })
+        Column::duration(
+            ("TERM", "term", "how long it lasts without a renewal"),
+            (6, 6),
+            Tone::Dim,
+            |row, _| row.term,
+        )
         .rank(3),
         Column::sorted(
             ("WAITERS", "waiters", "sessions that wait for its row"),

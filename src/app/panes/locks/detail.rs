@@ -94,7 +94,7 @@ fn holder_line(context: &Context<'_>, lock: &Lock) -> Line {
 
 fn queue_lines(context: &Context<'_>, queue: &Queue, width: usize) -> Vec<Line> {
     let inferred = queue.waiters.iter().any(|waiter| waiter.exact.is_none());
-    let note = if inferred { " (order inferred from when each began to wait)" } else { "" };
+    let note = if inferred { " (order inferred from the start of each wait)" } else { "" };
     let mut lines = vec![heading(format!("Queue of {}{note}", queue.waiters.len()))];
     for (place, waiter) in queue.waiters.iter().enumerate().take(LIST) {
         let age = context.wait_age(waiter.wait_start).map(crate::text::duration).unwrap_or_default();

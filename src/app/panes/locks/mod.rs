@@ -79,10 +79,13 @@ static COLUMNS: Columns<Locks> = Columns {
     ],
     // The one age that is on the screen is either.
     others: &[
-        Column::age(("WAIT", "wait", "how long it is waited for"), (6, 6), Tone::Plain, |lock, context| {
-            seconds(context, lock).filter(|_| !lock.granted)
-        }),
-        Column::age(("HELD", "held", "how long it is held"), (6, 6), Tone::Plain, |lock, context| {
+        Column::age(
+            ("WAIT", "wait", "how long it has been waited for"),
+            (6, 6),
+            Tone::Plain,
+            |lock, context| seconds(context, lock).filter(|_| !lock.granted),
+        ),
+        Column::age(("HELD", "held", "how long it has been held"), (6, 6), Tone::Plain, |lock, context| {
             seconds(context, lock).filter(|_| lock.granted)
         }),
     ],
@@ -186,9 +189,9 @@ pub(in crate::app) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f6
     context.age(Some(since.seen)).map(|age| (age, Known::Seen))
 }
 
-/// The duration with its sign: `7.2s`, `≥41s`, `seen 12s`.
+/// The duration with its sign: `7s`, `≥41s`, `seen 12s`.
 pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
-    let age = crate::text::duration(seconds);
+    let age = crate::text::age(seconds);
     match known {
         Known::Exactly => age,
         Known::AtLeast => format!("≥{age}"),

@@ -245,7 +245,7 @@ fn holder(row: &TaskRow) -> Cell {
 fn limit(context: &Context<'_>, row: &TaskRow) -> Cell {
     let has_one = row.schedule(context.snapshot).is_some_and(|task| task.timeout.is_some());
     let shown = has_one || row.execution(context.snapshot).is_some();
-    Cell::age(Some(row.limit).filter(|_| shown), Tone::Dim)
+    Cell::duration(Some(row.limit).filter(|_| shown), Tone::Dim)
 }
 
 fn used_up(context: &Context<'_>, row: &TaskRow) -> Value<'static> {

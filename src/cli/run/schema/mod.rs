@@ -62,9 +62,8 @@ fn refuse(settings: &Settings, command: &SchemaCommand) -> Result<(), SettingsEr
         return Err(SettingsError::Usage(format!("this target is read-only, and schema {what} writes")));
     }
     if !yes && !io::stdin().is_terminal() {
-        let text = format!(
-            "schema {what} asks before it acts, and there is no terminal to ask on: --yes does without"
-        );
+        let text =
+            format!("schema {what} asks before it acts, and there is no terminal to ask on: use --yes");
         return Err(SettingsError::Usage(text));
     }
     Ok(())
@@ -109,7 +108,7 @@ fn describe(state: &State, schema: &SchemaName) -> String {
     let name = shown(schema);
     match state {
         State::Absent => format!("There is no schema {name}: run \"locktop schema install\"."),
-        State::Foreign => format!("The schema {name} is foreign: locktop did not make it."),
+        State::Foreign => format!("The schema {name} was not created by locktop."),
         State::Installed { version, objects } => {
             let made = objects.iter().filter(|object| object.found == Found::Made).count();
             let age = match version.cmp(&LATEST) {

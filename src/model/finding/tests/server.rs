@@ -327,7 +327,7 @@ fn a_long_transaction_that_blocks_no_session_is_worth_knowing() {
         ..backend(pid, State::Active)
     };
     let finding = Stage::new().backends(vec![long(7, 7_800, Some(900)), long(8, 1_900, None)]).only();
-    let words = "7 active, transaction open for 2h10m, blocks no session; vacuum cannot remove rows that were deleted since it began; 1 other is as long";
+    let words = "7 active, transaction open for 2h10m, blocks no session; vacuum cannot remove rows that were deleted since it began; 1 other is also long";
     assert_eq!((&*finding.summary, finding.severity), (words, Severity::Info));
     assert_eq!(Stage::new().backends(vec![long(7, 1_700, Some(900))]).find(), []);
 }

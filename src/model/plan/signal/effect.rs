@@ -49,7 +49,7 @@ fn named(
         if release.more {
             lines.push((
                 "maybe by",
-                "others that are not known yet: one of those above waits for a list of sessions".to_owned(),
+                "others that are not known yet: one of those above waits for several sessions".to_owned(),
             ));
         }
     }
