@@ -1,7 +1,7 @@
 //! What is locked, in words: one wording for the screens, the findings and the table.
 
 use super::backend::Backend;
-use super::lock::{LockTag, LockType};
+use super::lock::{LockMode, LockTag, LockType};
 use super::lock_key::LockKey;
 use super::lock_name::{Context, LockName, LockNames};
 use super::snapshot::Snapshot;
@@ -163,6 +163,14 @@ pub fn quoted(
                 .map_or_else(|| words.clone(), |rest| format!("advisory lock {rest}"))
         }
         _ => target(snapshot, lock_names, tag, holder),
+    }
+}
+
+/// A request for a lock: `AccessShare on accounts`. A row and a transaction are locked in one way only: `row of accounts (0,7)`.
+pub fn request(mode: LockMode, tag: &LockTag, target: &str) -> String {
+    match tag.locktype() {
+        LockType::Tuple | LockType::TransactionId | LockType::VirtualXid => target.to_owned(),
+        _ => format!("{} on {target}", mode.short()),
     }
 }
 

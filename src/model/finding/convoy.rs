@@ -7,6 +7,7 @@ use crate::model::held_up::held_up;
 use crate::model::plan::Verb;
 use crate::model::statement;
 use crate::model::wait_graph::{Party, Queue, Root, Waiter};
+use crate::model::words;
 
 const CHECK: &str = "convoy";
 
@@ -37,7 +38,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let root = root.map(|root| format!(" for {}", party_text(root.party))).unwrap_or_default();
         let promise = look.view.promise_of(Verb::Cancel, &[waiter.party]);
         let head = format!("{who}{statement} waits{age}{root}");
-        let object = format!(" for {} on {target}", waiter.mode.short());
+        let object = format!(" for {}", words::request(waiter.mode, awaited, &target));
         let summary = format!("{head}{object}, {}", promise.words());
         let row = format!("{who}{statement} waits{root}{object}, {}", promise.words());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));

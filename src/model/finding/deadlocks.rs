@@ -91,7 +91,7 @@ fn told(snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, party: Pa
         let waiter = queue.waiters.get(place)?;
         let tag = index.awaited(&queue.tag, waiter.pid);
         let target = words::quoted(snapshot, &LockNames::default(), tag, backend);
-        Some(format!(" waited for {} on {target}", waiter.mode.short()))
+        Some(format!(" waited for {}", words::request(waiter.mode, tag, &target)))
     });
     let query = backend.and_then(|backend| backend.query.as_ref()).filter(|query| !query.is_blank());
     let query = query.map(|query| format!(": {}", one_line_prefix(&shown(Channel::Events, query), QUERY)));

@@ -6,6 +6,7 @@ use crate::model::Timestamp;
 use crate::model::held_up::held_up;
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{Holder, Queue, Waiter};
+use crate::model::words;
 
 pub(super) const CHECK: &str = "long_wait";
 
@@ -18,10 +19,9 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let listed = waits.into_iter().take(LIMIT).map(|Wait { since, queue, waiter, others }| {
         let who = party_text(waiter.party);
         let age = look.age_text(Some(since));
-        let target = look.target(
-            look.awaited(&queue.tag, waiter.pid),
-            queue.holders.first().map(|holder| holder.party.pid()),
-        );
+        let awaited = look.awaited(&queue.tag, waiter.pid);
+        let target = look.target(awaited, queue.holders.first().map(|holder| holder.party.pid()));
+        let request = words::request(waiter.mode, awaited, &target);
         // Too few for a convoy: they are of one kind all the same, and so is what helps.
         let cancel = || look.view.promise_of(Verb::Cancel, &[waiter.party]);
         let promise = holds_up(queue, waiter).then(cancel).filter(|promise| promise.now > 0);
@@ -30,10 +30,10 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
             (None, others) => format!(", and {others} more"),
             (Some(promise), _) => format!(", {}", promise.words()),
         };
-        let summary = format!("{who} waits{age} for {} on {target}{more}", waiter.mode.short());
+        let summary = format!("{who} waits{age} for {request}{more}");
         let finding = Finding::new(CHECK, severity(queue), summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}{more}"));
-        let object = format!(" for {} on {target}", waiter.mode.short());
+        let object = format!(" for {request}");
         let finding = finding.in_row(Some(since), format!("{who} waits{object}{more}"), "");
         let help = promise.map(|_| "cancel");
         Finding {

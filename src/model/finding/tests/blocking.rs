@@ -278,25 +278,25 @@ fn a_wait_for_a_transaction_names_the_row() {
     );
     let finding = stage.only();
     assert_eq!(finding.severity, Severity::Warning, "nobody else is told of");
-    assert_eq!(*finding.summary, *"2 waits 1m00s for Share on row of accounts (0,7), and 1 more");
+    assert_eq!(*finding.summary, *"2 waits 1m00s for row of accounts (0,7), and 1 more");
 }
 
 #[test]
 fn what_is_locked_in_words() {
     let vxid = VirtualTransaction { proc_number: 3, local_xid: 12 };
     for (tag, words) in [
-        (accounts().with_relation(99), "relation 99"),
+        (accounts().with_relation(99), "Share on relation 99"),
         (accounts().with_locktype(LockType::Tuple), "row of accounts"),
         (LockTag::new(LockType::TransactionId).with_transactionid(771), "transaction 771"),
         (LockTag::new(LockType::VirtualXid).with_virtualxid(vxid), "virtual transaction 3/12"),
-        (LockTag::new(LockType::Object), "object"),
-        (advisory(42), "advisory lock 42"),
-        (advisory(1), "advisory lock 1"),
-        (advisory(4004), "advisory lock 4004 (Marten migrations?)"),
-        (advisory(42).with_objsubid(3), "advisory lock 0/42/3"),
+        (LockTag::new(LockType::Object), "Share on object"),
+        (advisory(42), "Share on advisory lock 42"),
+        (advisory(1), "Share on advisory lock 1"),
+        (advisory(4004), "Share on advisory lock 4004 (Marten migrations?)"),
+        (advisory(42).with_objsubid(3), "Share on advisory lock 0/42/3"),
     ] {
         let stage = Stage::new().queue(tag, &[], vec![waiter(2, LockMode::Share, ago(60))]);
-        assert_eq!(*stage.only().summary, format!("2 waits 1m00s for Share on {words}"));
+        assert_eq!(*stage.only().summary, format!("2 waits 1m00s for {words}"));
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::output::{Channel, shown};
 use crate::model::plan::context::PlanIndex;
 use crate::model::wait_graph::{Party, Queue};
+use crate::model::words;
 use crate::model::written::{Written, written};
 use crate::text::{self, count};
 
@@ -94,7 +95,7 @@ fn state(index: &PlanIndex<'_>, backend: &Backend) -> String {
     {
         let since = waiter.wait_start.map(|since| format!(" {}", index.age_text(since))).unwrap_or_default();
         let what = index.lock_words(&queue.tag, waiter.pid, Some(waiter.pid));
-        return format!("waits{since} for {} on {what}", waiter.mode.short());
+        return format!("waits{since} for {}", words::request(waiter.mode, &queue.tag, &what));
     }
     let Some(state) = backend.state else { return "its state is not known".to_owned() };
     let since = backend.state_change.map(|since| format!(" for {}", index.age_text(since)));
