@@ -160,7 +160,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// sslmode=require or stricter, and the server has no TLS.
-    #[error("{place} does not offer TLS, which sslmode={mode} requires (sslmode=prefer connects without)")]
+    #[error("{place} does not offer TLS, and sslmode={mode} needs it (sslmode=prefer connects without)")]
     TlsNotOffered {
         /// Its `host:port`, or the path of its socket.
         place: String,

@@ -227,7 +227,7 @@ async fn tls_from_a_server_without() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{} does not offer TLS, and sslmode=require asks for it (sslmode=prefer connects without)",
+            "{} does not offer TLS, and sslmode=require needs it (sslmode=prefer connects without)",
             server.place()
         )
     );

@@ -179,7 +179,7 @@ async fn keys_that_others_may_read_and_keys_that_are_encrypted() {
     let encrypted = locked("locked.key", &["pkcs8", "-topk8", "-passout", "pass:open sesame"]);
     stage.verdict(&with(&encrypted, "sslpassword='open sesame'"), Verdict::Encrypted).await;
     let said = stage.verdict(&with(&encrypted, "sslpassword=wrong"), Verdict::No).await;
-    assert!(said.contains("the password does not open the key"), "{said}");
+    assert!(said.contains("the password does not decrypt the key"), "{said}");
     let scrypt = locked("scrypt.key", &["pkcs8", "-topk8", "-scrypt", "-passout", "pass:open sesame"]);
     stage.verdict(&with(&scrypt, "sslpassword='open sesame'"), Verdict::Encrypted).await;
     // What `openssl req` makes.
@@ -229,7 +229,7 @@ async fn the_password_of_a_key_is_asked_for() {
     dashboard.again((120, 35), &target, &[]);
     dashboard.screen.wait("the prompt", |seen| String::from_utf8_lossy(&seen.raw).contains(&prompt));
     dashboard.screen.write(b"wrong\r");
-    let said = format!("the password does not open the key {}", shown(&encrypted));
+    let said = format!("the password does not decrypt the key {}", shown(&encrypted));
     dashboard.screen.wait("the refusal", |seen| String::from_utf8_lossy(&seen.raw).contains(&said));
     assert_eq!(dashboard.screen.wait_exit(), 1);
 }
