@@ -7,7 +7,7 @@
 -- only after the verdict. Who was idle before the locks were read, and has done nothing since, has kept its key.
 WITH members AS MATERIALIZED (
 -- A parallel worker counts as its leader.
-SELECT a.pid, coalesce(a.leader_pid, a.pid) AS leader, a.query_start, a.state_change
+SELECT a.pid, coalesce(a.leader_pid, a.pid) AS leader, a.xact_start, a.query_start, a.state_change
   FROM pg_stat_get_activity(NULL) AS a
  WHERE $reads_locks
 ),
@@ -20,7 +20,7 @@ locks AS MATERIALIZED (
 -- As text, which can be hashed; NULL is nothing. Which columns are NULL depends on the type alone.
 SELECT concat(l.locktype, '/', l.database, '/', l.relation, '/', l.page, '/', l.tuple, '/', l.virtualxid, '/', l.transactionid, '/',
               l.classid, '/', l.objid, '/', l.objsubid) AS tag,
-       l.mode, l.granted, l.pid
+       l.mode, l.granted, l.pid, l.virtualtransaction, l.waitstart
   FROM pg_lock_status() AS l
  -- A condition that depends on no row of it is looked at before it: the sessions have been read by then.
  WHERE $reads_locks AND EXISTS (SELECT FROM own AS o)
@@ -43,7 +43,7 @@ queued AS MATERIALIZED (
 SELECT DISTINCT b.pid FROM behind AS b WHERE NOT b.granted ORDER BY b.pid LIMIT 100
 ),
 found AS MATERIALIZED (
-SELECT $holds AS holds,
+SELECT $holds AS holds, $keeps AS keeps,
        CASE WHEN NOT $blocks THEN true
             WHEN EXISTS (SELECT FROM behind AS b WHERE b.granted) THEN true
             ELSE EXISTS (SELECT FROM queued AS q
@@ -52,10 +52,10 @@ SELECT $holds AS holds,
        (SELECT m.state_change FROM members AS m WHERE m.pid = $pid) AS state_before
 ),
 cleared AS MATERIALIZED (
-SELECT f.holds, f.blocks, f.query_before, f.state_before, pg_stat_clear_snapshot()::text AS done FROM found AS f
+SELECT f.holds, f.keeps, f.blocks, f.query_before, f.state_before, pg_stat_clear_snapshot()::text AS done FROM found AS f
 ),
 target AS MATERIALIZED (
-SELECT c.holds, c.blocks, c.query_before, c.state_before, a.pid, a.backend_start, a.xact_start, a.query_start, a.state_change, a.state,
+SELECT c.holds, c.keeps, c.blocks, c.query_before, c.state_before, a.pid, a.backend_start, a.xact_start, a.query_start, a.state_change, a.state,
        a.application_name, a.usesysid, a.client_addr, a.client_port
   FROM cleared AS c
   LEFT JOIN LATERAL pg_stat_get_activity(CASE WHEN c.done IS NOT NULL THEN $pid END) AS a ON a.pid = $pid
@@ -72,6 +72,7 @@ SELECT t.*,
             WHEN $other_state THEN 'state'
             WHEN $not_active THEN 'not_active'
             WHEN t.holds IS NOT TRUE THEN 'released'
+            WHEN t.keeps IS NOT TRUE THEN 'in_transaction'
             WHEN t.blocks IS NOT TRUE THEN 'blocks_nobody'
             WHEN $holds_key AND (t.query_before IS DISTINCT FROM t.query_start
                                  OR t.state_before IS DISTINCT FROM t.state_change) THEN 'moved'

@@ -120,6 +120,7 @@ impl Asker {
             query_start: if_compared(is_key || is_query, row.get(2)),
             state_change: if_compared(is_key, row.get(3)),
             holds: is_key.then_some(key),
+            keeps: false,
             blocks: self.blocks,
         };
         (state? == expected).then_some((target, number))

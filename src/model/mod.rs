@@ -17,6 +17,7 @@ pub mod held;
 pub mod held_up;
 pub mod held_watch;
 pub mod id_generator;
+pub mod kept_key;
 pub mod lease;
 pub mod lock_name;
 pub mod lock_of;

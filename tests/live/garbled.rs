@@ -158,6 +158,7 @@ async fn run(server: &EmbeddedServer, seed: u64, task: &TaskTarget) -> Came {
             query_start: Seen::Any,
             state_change: Seen::Any,
             holds: None,
+            keeps: false,
             blocks: false,
         };
         let verb = if seed.is_multiple_of(2) { Verb::Enable } else { Verb::Disable };

@@ -38,6 +38,7 @@ fn target(name: &str) -> Target {
         query_start: Seen::Any,
         state_change: Seen::Any,
         holds: None,
+        keeps: false,
         blocks: true,
     };
     let subject = Subject::Backend(BackendId { pid: 4312, backend_start: Some(start) });

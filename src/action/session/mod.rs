@@ -9,6 +9,10 @@
 //! A backend of a pool serves one client after the other, maybe with the same name, and the next one takes the same key: neither of the
 //! two is anybody. Who was in no transaction must have run nothing since, or it may be somebody else.
 //!
+//! One exception: a lock of a session that was left behind in a pool in transaction mode. It belongs to the backend, whichever client that serves, and
+//! only the end of the backend releases it. There the backend and the lock are compared, and that the lock is not one of the transaction
+//! of the moment.
+//!
 //! # The order of the looks
 //!
 //! The sessions are read first, then the locks, then the session again, just before the signal. Of one that was in no transaction
@@ -34,16 +38,23 @@ mod sql;
 mod watch;
 mod words;
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::message::{Access, Unanswered, send};
+use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Outcome, SessionTarget, Signal};
 pub(super) use sql::short;
 pub(super) use watch::{Pending, all as watch};
 pub(super) use words::OWN;
 use words::Words;
+
+/// How long to try again if a session with a lock of its own is in a transaction each time, and the pause between two tries.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The server's answer to `assets/sql/signal.sql`: a word, and how the session was just then.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -74,14 +85,23 @@ pub(super) async fn ask<'a>(
     session: &'a SessionTarget,
     offset: chrono::FixedOffset,
 ) -> Asking<'a> {
-    let rows = match send(client, Access::ReadOnly, &sql::signal(signal, session)).await {
-        Ok(rows) => rows,
-        Err(error) => return refused(client, session, &error).await,
-    };
-    let row = rows.first().map_or("", String::as_str);
-    let answer: SignalAnswer = match serde_json::from_str(row) {
-        Ok(answer) => answer,
-        Err(error) => return Asking::Over(Outcome::Uncertain, format!("the answer cannot be read: {error}")),
+    let start = clock::monotonic();
+    let answer = loop {
+        let rows = match send(client, Access::ReadOnly, &sql::signal(signal, session)).await {
+            Ok(rows) => rows,
+            Err(error) => return refused(client, session, &error).await,
+        };
+        let row = rows.first().map_or("", String::as_str);
+        let answer: SignalAnswer = match serde_json::from_str(row) {
+            Ok(answer) => answer,
+            Err(error) => {
+                return Asking::Over(Outcome::Uncertain, format!("the answer cannot be read: {error}"));
+            }
+        };
+        if answer.word != "in_transaction" || start.elapsed() > PATIENCE {
+            break answer;
+        }
+        tokio::time::sleep(PAUSE).await;
     };
     match (answer.word.as_str(), answer.sent) {
         ("same", Some(true)) => Asking::Taken(signal, session),

@@ -18,17 +18,21 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
         Signal::Terminate => "false",
     };
     let holds = target.holds.map_or_else(|| "true".to_owned(), |(tag, mode)| holds(tag, mode));
+    let keeps = target.holds.filter(|_| target.keeps);
+    let keeps = keeps.map_or_else(|| "true".to_owned(), |(tag, mode)| keeps_sql(target.pid, tag, mode));
+    let other_client = if target.keeps { "false".to_owned() } else { other_client(&target.client) };
     let pieces = [
         ("$backend_start", moment(Some(target.backend_start))),
-        ("$other_client", other_client(&target.client)),
+        ("$other_client", other_client),
         ("$other_transaction", differs("t.xact_start", target.xact_start)),
         ("$other_query", differs("t.query_start", target.query_start)),
         ("$other_state", differs("t.state_change", target.state_change)),
-        ("$holds_key", target.holds_a_key().to_string()),
+        ("$holds_key", (target.holds_a_key() && !target.keeps).to_string()),
         ("$not_active", not_active.to_owned()),
         ("$reads_locks", (target.blocks || target.holds.is_some()).to_string()),
         ("$conflicts", conflicts()),
         ("$holds", holds),
+        ("$keeps", keeps),
         ("$blocks", target.blocks.to_string()),
         ("$signal", signal.function().to_owned()),
         ("$pid", target.pid.to_string()),
@@ -72,14 +76,19 @@ pub(in crate::action) fn short(signal: Signal, target: &SessionTarget) -> String
     if let Seen::Same(start) = target.state_change {
         condition(format!("state_change = {}", literal(start)));
     }
-    if let Some(name) = target.client.application.as_deref().filter(|name| !name.is_empty()) {
+    let application = target.client.application.as_deref().filter(|_| !target.keeps);
+    if let Some(name) = application.filter(|name| !name.is_empty()) {
         condition(format!("application_name = {}", text(&one_line(name))));
     }
     if signal == Signal::Cancel {
         condition("it is active".to_owned());
     }
     if let Some((tag, mode)) = target.holds {
-        condition(format!("it holds {} on its {}", mode.as_str(), tag.locktype().as_str()));
+        let of_session = if target.keeps { " lock of its session" } else { "" };
+        let key =
+            tag.advisory_key().filter(|_| target.keeps).map(|key| format!(" {key}")).unwrap_or_default();
+        let kind = tag.locktype().as_str();
+        condition(format!("it holds {} on its {kind}{of_session}{key}", mode.as_str()));
     }
     if target.blocks {
         condition("it blocks a session".to_owned());
@@ -115,6 +124,19 @@ fn holds(tag: LockTag, mode: LockMode) -> String {
         "EXISTS (SELECT FROM locks AS l JOIN own AS o ON o.pid = l.pid WHERE l.granted AND l.mode = {} AND l.tag = {})",
         text(mode.as_str()),
         text(&text_of(tag)),
+    )
+}
+
+/// Whether an advisory lock that the session holds is the session's own: while it is in no transaction, whose number is 0 then, or another session
+/// has waited for it since before its transaction began. A release would have granted an exclusive one to that session.
+fn keeps_sql(pid: i32, tag: LockTag, mode: LockMode) -> String {
+    let (mode_text, tag) = (text(mode.as_str()), text(&text_of(tag)));
+    let is_exclusive = mode == LockMode::Exclusive;
+    format!(
+        "(EXISTS (SELECT FROM locks AS l WHERE l.pid = {pid} AND l.granted AND l.mode = {mode_text} AND l.tag = {tag} \
+         AND l.virtualtransaction LIKE '%/0') \
+         OR {is_exclusive} AND EXISTS (SELECT FROM locks AS w JOIN members AS m ON m.pid = {pid} AND w.waitstart < m.xact_start \
+         WHERE NOT w.granted AND w.tag = {tag} AND w.pid NOT IN (SELECT o.pid FROM own AS o)))"
     )
 }
 
@@ -173,6 +195,7 @@ mod tests {
             query_start: Seen::Same(Some(at)),
             state_change: Seen::Any,
             holds: None,
+            keeps: false,
             blocks: false,
         }
     }

@@ -56,6 +56,9 @@ impl Words {
                 }
                 None => "it no longer holds its lock".to_owned(),
             },
+            "in_transaction" => "it was in a transaction at every try: not known whether the lock belongs to its session or to \
+                                 that transaction; try again"
+                .to_owned(),
             "blocks_nobody" => "it no longer blocks any session".to_owned(),
             other => format!("it has changed ({other})"),
         }
@@ -125,6 +128,7 @@ mod tests {
             query_start: Seen::Any,
             state_change: Seen::Any,
             holds: None,
+            keeps: false,
             blocks: true,
         }
     }

@@ -74,6 +74,7 @@ impl Order {
         let why = match &mut kind {
             Kind::Sessions(ask) => {
                 ask.from_chains = pane == Pane::Chains;
+                ask.of_roots = matches!(pane, Pane::Chains | Pane::Findings);
                 (rows.len() == 1 && is_orphan(look, first)).then(|| why_not(look, keymap, command, first))
             }
             Kind::Executions(search) => {

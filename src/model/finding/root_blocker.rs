@@ -12,6 +12,9 @@ use crate::model::wait_graph::{Party, Root};
 
 pub(super) const CHECK: &str = "root_blocker";
 
+/// What a root does that keeps a lock of its session: what it runs meanwhile says nothing about the lock.
+const KEEPS: &str = " runs other statements";
+
 /// Critical when it has been idle in its transaction for too long, sits idle with a session lock, or blocks too
 /// many; a warning when it is idle in a transaction or somebody has waited for too long.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
@@ -49,20 +52,25 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     let pid = root.party.pid();
     let backend = look.backend(pid);
     let state = backend.and_then(|backend| backend.state);
+    let keeps = look.view.kept_key(root.party).is_some();
     let (long, short) = match backend {
+        Some(_) if keeps => (KEEPS.to_owned(), KEEPS.to_owned()),
         Some(backend) => words(look, backend),
         None => Words::default(),
     };
     let promise = look.view.promise(root);
     let object = held.map(|tag| look.target(awaited(look, tag), Some(pid)));
-    let target = object.clone().filter(|_| state == Some(State::Idle));
+    let target = object.clone().filter(|_| keeps || state == Some(State::Idle));
     // Of an idle session the summary says what it holds.
     let about = look.about(pid, object.as_deref().filter(|_| target.is_none()));
     // Where there is little room the name comes last: the numbers are not cut.
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{holds}, {}", promise.words());
     let is_key = held.is_some_and(|tag| tag.locktype() == LockType::Advisory);
-    let (state_words, began) = backend.map_or_else(Default::default, in_row);
+    let (state_words, began) = match backend {
+        Some(_) if keeps => (KEEPS.to_owned(), None),
+        backend => backend.map_or_else(Default::default, in_row),
+    };
     // `holds "nightly-export"`, `holds advisory 1`: the row has room for what that is.
     let lock_in_row = match holds.strip_prefix(", holds ") {
         Some(name) if is_key => {
@@ -76,13 +84,16 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     let itself = look.view.waits_for_itself(root.party);
     let reason =
         remedy.as_ref().and_then(|remedy| remedy.as_ref().err()).map(|why| format!("no shortcut: {why}"));
-    let parts = [itself, reason, Some(about).filter(|about| !about.is_empty())];
+    let kept = keeps.then(|| {
+        "its last query did not take the lock: the session keeps it, in a pool for whichever client it serves".to_owned()
+    });
+    let parts = [itself, kept, reason, Some(about).filter(|about| !about.is_empty())];
     let about = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     // Who got his lock a moment ago is doing what everybody waited for: nobody is to be ended for that yet.
     // Many are bad whatever the reason.
     let is_young =
         look.new_roots.is_young(root.party, look.snapshot.taken_at) && root.blocked < look.thresholds.blocked;
-    let severity = severity(look, root, backend);
+    let severity = if keeps { Severity::Critical } else { severity(look, root, backend) };
     let severity = if is_young { severity.min(Severity::Info) } else { severity };
     let finding = Finding::new(CHECK, severity, summary, look.subject(root.party));
     Finding {

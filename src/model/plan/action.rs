@@ -119,6 +119,8 @@ pub enum Stake {
 pub enum CautionKind {
     /// The leader is meant in place of its parallel worker.
     ParallelWorker,
+    /// It keeps a lock of its session while it runs other statements.
+    Keeps,
     /// Another locktop, by its `application_name`.
     Locktop,
     /// A program that has to be started again.

@@ -59,6 +59,8 @@ pub struct Ask {
     pub chosen: Vec<SelectedRow>,
     /// They were chosen in the forest of waits: who blocks somebody there has to do so still.
     pub from_chains: bool,
+    /// They were chosen where sessions are listed for what they block: a session lock of theirs is meant.
+    pub of_roots: bool,
     /// What the filter shows, where there is one; nobody else is touched, whoever is meant by a row. None: everything is
     /// shown.
     pub shown: Option<FxHashSet<Party>>,
@@ -67,7 +69,7 @@ pub struct Ask {
 impl Ask {
     /// These rows themselves, chosen on a screen other than the forest, without a filter.
     pub fn new(verb: Verb, chosen: Vec<SelectedRow>) -> Self {
-        Self { verb, scope: Scope::This, chosen, from_chains: false, shown: None }
+        Self { verb, scope: Scope::This, chosen, from_chains: false, of_roots: false, shown: None }
     }
 
     /// Whether who blocks somebody has to do so still.

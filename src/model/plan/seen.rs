@@ -47,6 +47,9 @@ pub struct SessionTarget {
     /// A lock that it has to hold still, in this mode.
     #[serde(serialize_with = "told", skip_serializing_if = "Option::is_none")]
     pub holds: Option<(LockTag, LockMode)>,
+    /// The lock has to be one of the session, whatever client the session serves.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keeps: bool,
     /// Somebody has to wait for it still, as a holder or as one ahead in a queue.
     pub blocks: bool,
 }

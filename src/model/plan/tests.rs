@@ -1,6 +1,7 @@
 mod breaks;
 mod chains;
 mod hands;
+mod kept;
 mod moved;
 mod properties;
 mod rows;

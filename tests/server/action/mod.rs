@@ -4,6 +4,7 @@ mod blocks;
 mod crowded;
 mod encodings;
 mod identity;
+mod kept;
 mod pooled;
 #[cfg(feature = "redis")]
 mod redis;

@@ -214,6 +214,7 @@ pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
         query_start: of_idle(row.get(2)),
         state_change: of_idle(row.get(3)),
         holds: None,
+        keeps: false,
         blocks: false,
     }
 }

@@ -20,6 +20,10 @@ fn filled() -> String {
         ("$holds_key", "true"),
         ("$conflicts", "('ShareLock', 'ExclusiveLock')"),
         ("$holds", held),
+        (
+            "$keeps",
+            "EXISTS (SELECT FROM locks AS w JOIN members AS m ON m.pid = 0 AND w.waitstart < m.xact_start)",
+        ),
         ("$blocks", "true"),
         ("$signal", "pg_terminate_backend"),
         ("$pid", "0"),

@@ -93,6 +93,7 @@ fn target(pid: i32) -> Target {
         xact_start: Seen::Any,
         query_start: Seen::Any,
         holds: None,
+        keeps: false,
         blocks: false,
     };
     let subject = Subject::Backend(BackendId { pid, backend_start: Some(start) });

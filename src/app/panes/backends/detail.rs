@@ -7,6 +7,7 @@ use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
 use crate::model::output::{Channel, shown};
 use crate::model::plan::Verb;
+use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{EdgeKind, Party};
 use crate::model::written::{Written, written};
 
@@ -16,6 +17,7 @@ pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Optio
     let mut lines = identity(context, backend);
     lines.extend(waiting(context, subject));
     lines.extend(consequence(context, subject));
+    lines.extend(keeps(context, subject));
     lines.extend(reasons(context, subject));
     lines.extend(remedy(context, backend));
     lines.extend(rights(context, backend));
@@ -124,6 +126,17 @@ fn remedy(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     context.root(Party::Backend(backend.pid))?;
     let client = backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend");
     client.then(|| field("to end it", format!("SELECT pg_terminate_backend({});", backend.pid), Tone::Key))
+}
+
+/// The lock of its session that others wait for, which what it runs has nothing to do with.
+fn keeps(context: &Context<'_>, subject: Party) -> Option<Line> {
+    let look = SnapshotView { view: context.view, snapshot: context.snapshot };
+    let (tag, _) = look.kept_key(subject)?;
+    let lock = context.lock_label(&tag, Some(subject.pid()));
+    let words = format!(
+        "{lock} by its session, while it runs other statements, in a pool those of other clients; the query below did not take it"
+    );
+    Some(field("keeps", words, Tone::Warning))
 }
 
 /// Whether our role may do that, and what it lacks. Nothing is said of processes that nobody may end.

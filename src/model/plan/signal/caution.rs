@@ -4,7 +4,7 @@ use super::selected::SelectedSession;
 use super::{hands, work};
 use crate::model::backend::Backend;
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Caution, CautionKind, Stake, Verb};
+use crate::model::plan::{Caution, CautionKind, SessionTarget, Stake, Verb};
 use crate::model::task::TaskRow;
 use crate::model::work_queue::ItemRow;
 use crate::model::written::{self, Written};
@@ -30,6 +30,16 @@ pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> V
     cautions.extend(written(index, backend));
     cautions.extend(old(index));
     cautions
+}
+
+/// That the session is terminated for a lock which outlives its clients.
+pub(super) fn keeps(index: &PlanIndex<'_>, target: &SessionTarget) -> Caution {
+    let lock = target.holds.map(|(tag, _)| index.lock_words(&tag, target.pid, None)).unwrap_or_default();
+    let words = format!(
+        "the session keeps {lock} while it runs other statements, in a pool those of other clients; the query below did not take \
+         it. Terminating the session costs its client of the moment one statement, or the transaction it is in"
+    );
+    Caution::new(CautionKind::Keeps, words)
 }
 
 /// Programs of which somebody will miss the result.

@@ -4,7 +4,7 @@ use super::selected::SelectedSession;
 use super::{rule, work};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
-use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::lock::{LockMode, LockTag};
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Ask, Change, Client, Seen, SessionTarget, Stake, Verb};
 use crate::model::wait_graph::Party;
@@ -27,9 +27,23 @@ pub(super) fn of(
     }
     let party = Party::Backend(pick.pid);
     // Who blocks others while it is in no transaction does so with a lock of its session's.
-    let awaited = || if blocks && backend.xact_start.is_none() { awaited_key(index, party) } else { None };
+    let awaited =
+        || if blocks && backend.xact_start.is_none() { index.look().awaited_key(party) } else { None };
     let waits_only = ask.is_of_chains() && !blocks && index.graph.wait_of(party).is_some();
     let compared = rule::compared(ask.verb, backend, waits_only);
+    if let Some(key) = kept(index, ask, pick, backend) {
+        return Ok(SessionTarget {
+            pid: pick.pid,
+            backend_start,
+            client: Client::of(backend),
+            xact_start: Seen::Any,
+            query_start: Seen::Any,
+            state_change: Seen::Any,
+            holds: Some(key),
+            keeps: true,
+            blocks,
+        });
+    }
     if ask.verb == Verb::Cancel && backend.query_start.is_none() {
         return Err("the start of its query is not known".to_owned());
     }
@@ -44,18 +58,28 @@ pub(super) fn of(
         query_start: rule::seen(compared.query, backend.query_start),
         state_change: rule::seen(compared.state, backend.state_change),
         holds: pick.holds.or_else(awaited),
+        keeps: false,
         blocks,
     })
 }
 
-/// The advisory lock that a party holds and most wait for.
-fn awaited_key(index: &PlanIndex<'_>, party: Party) -> Option<(LockTag, LockMode)> {
-    let queues = index.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
-    let held = queues.filter_map(|queue| {
-        let holder = queue.holders.iter().find(|holder| holder.party == party)?;
-        Some((queue.waiters.len(), queue.tag, holder.modes.iter().last()?))
-    });
-    held.max_by_key(|(waiters, tag, _)| (*waiters, std::cmp::Reverse(*tag))).map(|(_, tag, mode)| (tag, mode))
+/// The lock of its session for which a backend was chosen, and which it keeps while it runs other statements, perhaps for other clients: it
+/// belongs to the backend, so that the backend and the lock are the identity.
+fn kept(
+    index: &PlanIndex<'_>,
+    ask: &Ask,
+    pick: &SelectedSession,
+    backend: &Backend,
+) -> Option<(LockTag, LockMode)> {
+    let is_root = ask.of_roots || ask.is_of_chains();
+    if ask.verb != Verb::Terminate || pick.work.is_some() || pick.lease.is_some() {
+        return None;
+    }
+    match pick.holds {
+        Some(key) => Some(key).filter(|key| index.look().keeps(backend, *key)),
+        None if is_root => index.look().kept_key(Party::Backend(pick.pid)),
+        None => None,
+    }
 }
 
 /// How a session is not what was seen any more, by what is shown now; none while it is, and while that cannot be told.
@@ -73,7 +97,7 @@ pub(in crate::model::plan) fn changed(
         Some(start) if start != target.backend_start => return Some(Change::Gone),
         Some(_) => {}
     }
-    if !target.client.may_be(&Client::of(backend)) {
+    if !target.keeps && !target.client.may_be(&Client::of(backend)) {
         return Some(Change::OtherClient);
     }
     if let Some(change) = moved_on(target, backend) {

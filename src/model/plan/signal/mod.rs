@@ -17,8 +17,8 @@ use self::choose::SessionSelection;
 use self::selected::SelectedSession;
 use super::context::PlanIndex;
 use super::{
-    ActionPlan, Ask, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope, Signal, Target,
-    TargetKind, Verb,
+    ActionPlan, Ask, Caution, CautionKind, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope,
+    Signal, Target, TargetKind, Verb,
 };
 use crate::model::backend::Backend;
 use crate::model::consequence::Consequence;
@@ -96,7 +96,7 @@ pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
             let pick = SelectedSession::new(pid, None);
             row.target.name = index.name(pid);
             row.facts = facts::of(index, pid, &held);
-            row.cautions = cautions(index, plan.verb, &pick, &row.cautions);
+            row.cautions = cautions(index, plan.verb, &pick, std::mem::take(&mut row.cautions));
             row.effect = Some(effect);
             row.consequence = index.backend(pid).and_then(|row| consequence(index, plan.verb, row));
         }
@@ -137,6 +137,7 @@ fn planned(
     let effect = effect_of(index, ask.verb, &[Party::Backend(pick.pid)]);
     let blocks = ask.is_of_chains() && !index.graph.blocked_by(Party::Backend(pick.pid)).is_empty();
     let target = identity::of(index, ask, pick, backend, blocks)?;
+    let keeps = if target.keeps { vec![caution::keeps(index, &target)] } else { Vec::new() };
     Ok(PlannedTarget {
         target: Target {
             what: TargetKind::Session(target),
@@ -147,7 +148,7 @@ fn planned(
         facts: facts::of(index, pick.pid, held),
         effect: Some(effect),
         consequence: consequence(index, ask.verb, backend),
-        cautions: cautions(index, ask.verb, pick, &[]),
+        cautions: cautions(index, ask.verb, pick, keeps),
         lease: pick.lease.clone(),
         work: pick.work.clone().or_else(|| work::of(index, pick.pid)),
         change: None,
@@ -159,13 +160,14 @@ fn consequence(index: &PlanIndex<'_>, verb: Verb, backend: &Backend) -> Option<C
 }
 
 /// What ending a session breaks. What was said once because of how it was chosen is said again.
-fn cautions(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession, before: &[Caution]) -> Vec<Caution> {
+fn cautions(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession, before: Vec<Caution>) -> Vec<Caution> {
     let mut cautions = caution::of(index, verb, pick);
     let kinds: FxHashSet<_> = cautions.iter().map(|caution| caution.kind).collect();
-    let stays = |caution: &&Caution| {
-        caution.kind == super::CautionKind::ParallelWorker && !kinds.contains(&caution.kind)
+    let stays = |caution: &Caution| {
+        matches!(caution.kind, CautionKind::ParallelWorker | CautionKind::Keeps)
+            && !kinds.contains(&caution.kind)
     };
-    cautions.extend(before.iter().filter(stays).cloned());
+    cautions.extend(before.into_iter().filter(stays));
     cautions.sort_by_key(|caution| caution.kind);
     cautions
 }

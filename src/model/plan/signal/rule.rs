@@ -11,9 +11,11 @@
 //! | `K` | in a transaction, waiting in Chains and blocking nobody | the transaction, and the query: the wait is what was seen |
 //! | `K` | in no transaction, whatever it holds | that there is none, the last query, and since when it is in its state |
 //! | `K` | not a client's backend | the transaction, or that there is none: such a process serves nobody else |
+//! | `K` | the holder of a session lock, chosen for it, that has run other statements since ([`keeps`][crate::model::view::SnapshotView::keeps]) | that the session holds the lock |
 //!
-//! With all of them go the process, when it began, and the client as far as the server knows it ([`Client`][crate::model::plan::Client]).
-//! A lock or a key for which a session was chosen is compared beside that and is never enough: the next client takes the same key.
+//! With all of them go the process, when it began, and, but for the last, the client as far as the server knows it
+//! ([`Client`][crate::model::plan::Client]). A lock or a key for which a session was chosen is compared in addition. Only in the last row is it
+//! enough: there the backend serves one client after the other *with* the lock, and the question states that.
 
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};

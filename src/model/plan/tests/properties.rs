@@ -69,7 +69,7 @@ fn an_ask() -> impl Strategy<Value = Ask> {
     (vec(chosen, 0..6), verb, scope, any::<bool>(), shown).prop_map(
         |(chosen, verb, scope, from_chains, shown)| {
             let shown = shown.map(|pids| pids.into_iter().map(Party::Backend).collect::<FxHashSet<_>>());
-            Ask { verb, scope, chosen, from_chains, shown }
+            Ask { verb, scope, chosen, from_chains, of_roots: from_chains, shown }
         },
     )
 }

@@ -68,6 +68,7 @@ fn the_identity_is_that_of_the_situation() {
         query_start: Seen::Any,
         state_change: Seen::Any,
         holds: None,
+        keeps: false,
         blocks: false,
     };
     assert_eq!(end, whole);

@@ -1,0 +1,54 @@
+//! A lock of a session that stays while the session runs other statements: behind a pool in transaction mode, those of other clients.
+//!
+//! `pg_locks` does not distinguish locks of a session from those of a transaction. A lock is the session's if its holder is in no transaction, or if
+//! another session has waited for it since before the holder's transaction began: a release would have granted it to that session.
+
+use super::backend::{Backend, State};
+use super::lock::{LockMode, LockTag, LockType};
+use super::view::SnapshotView;
+use super::wait_graph::Party;
+
+impl SnapshotView<'_> {
+    /// Whether a backend holds this lock as one of its session, and has begun another statement or transaction since.
+    pub fn keeps(self, backend: &Backend, (tag, mode): (LockTag, LockMode)) -> bool {
+        let is_client = backend.backend_type.as_deref() == Some("client backend");
+        let Some(began) = backend.xact_start.or(backend.query_start) else { return false };
+        if !is_client || tag.locktype() != LockType::Advisory {
+            return false;
+        }
+        let own = Party::Backend(backend.group());
+        let queue = self.view.index.queue(&self.view.graph, &tag);
+        // Several may hold it in Share mode: the release of one grants it to nobody.
+        let waits_longer = mode == LockMode::Exclusive
+            && queue.is_some_and(|queue| {
+                let mut others = queue.waiters.iter().filter(|waiter| waiter.party != own);
+                others.any(|waiter| waiter.wait_start.is_some_and(|since| since < began))
+            });
+        // A statement about keys may have released it and taken it again.
+        let is_unrelated = || backend.query.as_ref().is_some_and(|query| !names_keys(query.unredacted()));
+        let seen = || self.view.held_since.get(&(backend.pid, tag)).is_some_and(|held| held.seen < began);
+        let is_idle = backend.state == Some(State::Idle) && backend.xact_start.is_none();
+        waits_longer || is_idle && is_unrelated() && seen()
+    }
+
+    /// The lock that a party keeps so and that most sessions wait for.
+    pub fn kept_key(self, party: Party) -> Option<(LockTag, LockMode)> {
+        let backend = self.backend(party.pid()).filter(|_| matches!(party, Party::Backend(_)))?;
+        self.awaited_key(party).filter(|key| self.keeps(backend, *key))
+    }
+
+    /// The advisory lock that a party holds and that most sessions wait for.
+    pub fn awaited_key(self, party: Party) -> Option<(LockTag, LockMode)> {
+        let queues = self.view.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
+        let held = queues.filter_map(|queue| {
+            let holder = queue.holders.iter().find(|holder| holder.party == party)?;
+            Some((queue.waiters.len(), queue.tag, holder.modes.iter().last()?))
+        });
+        let most = held.max_by_key(|(waiters, tag, _)| (*waiters, std::cmp::Reverse(*tag)));
+        most.map(|(_, tag, mode)| (tag, mode))
+    }
+}
+
+fn names_keys(query: &str) -> bool {
+    query.to_ascii_lowercase().contains("advisory")
+}

@@ -1,0 +1,159 @@
+//! A session lock that a client left behind in a pool in transaction mode.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use locktop::feed::digest::Digest;
+use locktop::model::lock::{LockMode, LockTag};
+use locktop::model::lock_name::LockNames;
+use locktop::model::plan::{
+    self, Ask, CautionKind, Outcome, PlanContext, SelectedRow, SessionTarget, TargetKind, Verb,
+};
+use locktop::model::task::TaskKey;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::{TargetId, View};
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::{Limits, Session as Poll};
+use tokio_postgres::Client;
+
+use super::pooler::Pooler;
+use super::stage::{Hands, Session, is_there, pid, seen_whatever_it_does};
+use super::support::{self, open, wait_until};
+
+const KEY: i64 = 1000;
+
+async fn tag(look: &Client) -> LockTag {
+    let sql = "SELECT oid FROM pg_database WHERE datname = current_database()";
+    TaskKey::Raw(KEY).tag(look.query_one(sql, &[]).await.unwrap().get(0))
+}
+
+/// Clients of the pool, one after the other, until this is dropped.
+struct Traffic(Arc<AtomicBool>);
+
+impl Traffic {
+    fn start(pool: &ConnInfo) -> Self {
+        let (stop, pool) = (Arc::new(AtomicBool::new(false)), pool.clone());
+        let ends = Arc::clone(&stop);
+        tokio::spawn(async move {
+            while !ends.load(Ordering::Relaxed) {
+                let client = open(&pool).await.client;
+                for _ in 0..20 {
+                    // The one that is served while the session is terminated gets an error.
+                    let _ = client.batch_execute("SELECT count(*) FROM hosted").await;
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            }
+        });
+        Self(stop)
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn context(view: &View) -> PlanContext<'_> {
+    PlanContext { view, rights: None, own_pids: &[] }
+}
+
+#[tokio::test]
+async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
+    for version in support::versions() {
+        let server = support::server_of(version).await;
+        let info = support::database(server).await;
+        let look = open(&info).await.client;
+        look.batch_execute("CREATE TABLE hosted AS SELECT generate_series(1, 100) AS id").await.unwrap();
+        let pooler = Pooler::start_with(server, "transaction", "default_pool_size = 1");
+        let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+        let mut hands = Hands::of(&info).await;
+        let lock = (tag(&look).await, LockMode::Exclusive);
+        for (of_roots, is_holder) in [(true, false), (false, true)] {
+            let first = open(&pool).await.client;
+            first.batch_execute(&format!("SELECT pg_advisory_lock({KEY})")).await.unwrap();
+            let holder = pid(&first).await;
+            drop(first);
+            let waiter = Session::open(&info).await;
+            let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
+            let traffic = Traffic::start(&pool);
+            let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
+            let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+            let mut plan = None;
+            wait_until("the lock to outlive other statements", async || {
+                let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
+                let id = view.snapshot.as_deref().unwrap().backend(holder).unwrap().id();
+                let row = if is_holder {
+                    SelectedRow::Holder(id, lock.0, lock.1)
+                } else {
+                    SelectedRow::Backend(id)
+                };
+                let asked = plan::sessions(
+                    &context(&view),
+                    &Ask { of_roots, ..Ask::new(Verb::Terminate, vec![row]) },
+                );
+                let is_kept = asked.rows[0].cautions.iter().any(|caution| caution.kind == CautionKind::Keeps);
+                plan = Some(asked);
+                is_kept
+            })
+            .await;
+            let plan = plan.unwrap();
+            // Others are served meanwhile, and the question stays.
+            for _ in 0..5 {
+                let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
+                assert_eq!(plan::still_there(&plan, &context(&view)), [None]);
+            }
+            let report = hands.act(plan.command(TargetId::default(), 1, 20.0)).await;
+            assert_eq!(report.results[0].outcome, Outcome::Done, "{report:?}");
+            assert_eq!(waiter.end().await, None, "the waiter got the lock");
+            assert!(!is_there(&look, holder).await);
+            drop(traffic);
+        }
+        let asked = hands.notes.all().join("\n");
+        assert!(asked.contains("it holds ExclusiveLock on its advisory lock of its session 1000"), "{asked}");
+    }
+}
+
+/// A key that is the transaction's is another client's, even if the session had the same one before.
+#[tokio::test]
+async fn a_lock_that_may_be_of_the_transaction_is_left_alone() {
+    for version in support::versions() {
+        let info = support::database(support::server_of(version).await).await;
+        let look = open(&info).await.client;
+        let mut hands = Hands::of(&info).await;
+        let holder = Session::open(&info).await;
+        holder.run(&format!("SELECT pg_advisory_lock({KEY})")).await;
+        let holds = Some((tag(&look).await, LockMode::Exclusive));
+        let target = SessionTarget { holds, keeps: true, ..seen_whatever_it_does(&look, holder.pid).await };
+
+        holder.run(&format!("SELECT pg_advisory_unlock({KEY})")).await;
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target.clone())).await;
+        assert_eq!((outcome, detail.starts_with("it no longer holds")), (Outcome::Changed, true), "{detail}");
+
+        // Its transaction has the key, and nothing proves that the session has it too.
+        holder.run(&format!("BEGIN; SELECT pg_advisory_xact_lock({KEY})")).await;
+        let waiter = Session::open(&info).await;
+        let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target.clone())).await;
+        assert_eq!(outcome, Outcome::Changed, "{detail}");
+        assert!(detail.starts_with("it was in a transaction at every try"), "{detail}");
+        holder.run("SELECT pg_sleep(0.02); COMMIT").await;
+        assert_eq!(waiter.end().await, None);
+
+        // Another waits since before the transaction: the lock has been held all the time, by the session.
+        holder.run(&format!("SELECT pg_advisory_lock({KEY})")).await;
+        let waiter = Session::open(&info).await;
+        let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
+        holder.run("BEGIN; SELECT 1").await;
+        let renamed = "SET application_name = 'another client'";
+        holder.run(renamed).await;
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target.clone())).await;
+        assert_eq!(outcome, Outcome::Done, "{detail}");
+        assert_eq!(waiter.end().await, None);
+        // Its process id alone is nobody.
+        let other = SessionTarget { pid: pid(&look).await, ..target };
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(other)).await;
+        assert_eq!(outcome, Outcome::Changed, "{detail}");
+    }
+}
