@@ -30,7 +30,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     list(&|row| is_over(look, row), "slow_task", doubtful);
     list(&|row| row.state == TaskState::Leaked, "leaked_lock", leaked);
     list(&|row| row.state == TaskState::Failed, "failed_task", failed);
-    list(&|row| row.state != TaskState::Failed && row.streak.length >= FAILING, "failing_task", failing);
+    list(&|row| is_failing(look, row), "failing_task", failing);
     let mut overdue: Vec<&TaskRow> =
         board.rows.iter().filter(|row| row.state == TaskState::Overdue).collect();
     if !overdue.is_empty() {
@@ -44,6 +44,12 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         findings.extend(overdue_many(look, &overdue));
     }
     findings
+}
+
+/// Whether it fails again and again and is tried again: a disabled task is not.
+fn is_failing(look: &CheckInput<'_>, row: &TaskRow) -> bool {
+    let is_enabled = row.schedule(look.snapshot).is_none_or(|task| task.enabled != Some(false));
+    is_enabled && row.state != TaskState::Failed && row.streak.length >= FAILING
 }
 
 /// Past its limit, and nothing more certain can be said of it.

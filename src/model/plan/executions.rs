@@ -10,7 +10,7 @@ use super::{
     Request, Selection, Step, Target, TargetKind, Verb,
 };
 use crate::model::finding::Subject;
-use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState, also_of};
+use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState, also_of, evidence};
 use crate::text;
 
 /// The name of the table of schedules in a schema of ours.
@@ -177,7 +177,13 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
             Some(also) => {
                 format!("its key is held, and is also the key of a task of {}", text::one_line(&also))
             }
-            None => "not known yet whether it is running: retry in a moment".to_owned(),
+            None => match row.orphan_in {
+                Some(left) => {
+                    let left = text::duration(left.max(0.0));
+                    format!("not known yet whether its worker is alive; decided in {left}")
+                }
+                None => format!("not known whether it is running: {}", evidence(row, index.snapshot)),
+            },
         }),
     }
 }
@@ -194,19 +200,31 @@ pub fn recovery(context: &PlanContext<'_>, recovery: Arc<RecoveryPlan>) -> Actio
         let name = text::one_line(&name).into_owned();
         let subject = Subject::Task(TaskId { table, id: row.seen.task_id });
         let effect = text::one_line(&row.effect(recovery.grace)).into_owned();
-        if row.acts() {
+        if let Some(lack) = lack(context, row) {
+            plan.refused.push(Refused::new(name, subject, lack));
+        } else if row.acts() {
             plan.rows.push(planned(row, name, subject, effect));
         } else {
             plan.refused.push(Refused::new(name, subject, effect));
         }
     }
-    let owner = match recovery.acts().collect::<Vec<_>>().as_slice() {
+    let acting: Vec<_> = recovery.acts().filter(|row| lack(context, row).is_none()).collect();
+    let owner = match acting.as_slice() {
         [row] => ended(row).map(|pid| pid.to_string()),
         _ => None,
     };
     plan.confirm = Confirm::of(plan.rows.len(), owner);
     plan.recovery = Some(recovery);
     plan
+}
+
+/// Why this role may not terminate the session of an execution.
+fn lack(context: &PlanContext<'_>, row: &Planned) -> Option<String> {
+    let backend = context.backend(ended(row)?)?;
+    let (user, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
+    let lack = context.rights?.lacks(Verb::Terminate, user, kind)?;
+    let remedy = if lack.grant().is_none() { "; or stop its worker, then R" } else { "" };
+    Some(text::one_line(&format!("{lack}{remedy}")).into_owned())
 }
 
 fn ended(row: &Planned) -> Option<i32> {

@@ -209,25 +209,40 @@ impl BoardBuilder<'_> {
         let key = if own { TaskKey::own(task.id) } else { Some(TaskKey::Raw(task.id)) };
         let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
         let leak = leaked.get(&task.id).filter(|_| own);
-        let schedule_state = self.state_of(set, task, (false, streak.length > 0));
+        let schedule_state = self.state_of(set, task, (false, streak.last.is_some()));
+        // With a number of its own nothing else is locked; another number says so only of a task that is due.
+        let is_due = matches!(schedule_state, TaskState::Due | TaskState::Overdue);
+        let works = (own || is_due) && holder.flatten().is_some_and(|pid| self.is_in_transaction(pid));
+        let is_certain = own || set.tables.has_function;
+        let state = match leak {
+            Some(_) => TaskState::Leaked,
+            None if works && is_certain => TaskState::Uncommitted,
+            None if works => TaskState::MaybeUncommitted,
+            None => schedule_state,
+        };
         TaskRow {
             task: set.task_id(task.id),
             again: None,
             set: about.place,
             schedule: Some(at),
             execution: None,
-            state: if leak.is_some() { TaskState::Leaked } else { schedule_state },
+            state,
             key: KeyState::Unseen,
             orphan_in: None,
             streak,
             schedule_state: Some(schedule_state),
             tag: key.map(|key| key.tag(self.held.datid)),
             // Who holds a raw number may do so for any reason.
-            holder: holder.flatten().filter(|_| own),
-            held: own && holder.is_some(),
+            holder: holder.flatten().filter(|_| own || works),
+            held: (own || works) && holder.is_some(),
             limit: task.timeout.unwrap_or(self.thresholds.task_timeout),
             since: leak.map(|(_, since)| *since),
         }
+    }
+
+    fn is_in_transaction(&self, pid: i32) -> bool {
+        let is_known = self.snapshot.backends.is_known() && self.held.is_known && !self.standby();
+        is_known && self.snapshot.backend(pid).is_some_and(|backend| backend.xact_start.is_some())
     }
 
     /// Keys of the namespace that are held for nothing, and whose id is that of no task.

@@ -84,6 +84,11 @@ impl Execution {
     pub fn is_running(&self) -> bool {
         self.status.as_deref() == Some("running")
     }
+
+    /// Whether its worker released it unfinished when that was shut down (`give_back_task`): not a failure, and not an attempt.
+    pub fn is_released(&self) -> bool {
+        self.error.as_deref().is_some_and(|error| error.starts_with("given back by worker "))
+    }
 }
 
 /// What is locked for a task, or an item of the queue: `task_key` and `queue_key` of the config's `[tables]`.

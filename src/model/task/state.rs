@@ -36,6 +36,12 @@ pub enum TaskState {
     MaybeRunning,
     /// Runs in the log, and its worker's session holds its key, or it began a moment ago.
     Running,
+    /// A session holds its key in an open transaction: what that wrote to the log is not visible before it commits.
+    #[strum(serialize = "running (uncommitted)")]
+    Uncommitted,
+    /// The same with a number that is its key only by a guess.
+    #[strum(serialize = "running? (uncommitted)")]
+    MaybeUncommitted,
     /// Due, and not for longer than a worker should need.
     Due,
     /// Not due yet, and nothing runs.
@@ -45,6 +51,11 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// Whether a session works on it in a transaction whose changes are not visible yet.
+    pub const fn is_uncommitted(self) -> bool {
+        matches!(self, Self::Uncommitted | Self::MaybeUncommitted)
+    }
+
     /// Every state, the most urgent first.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
@@ -56,7 +67,12 @@ impl TaskState {
     /// Its word in the JSON: what is a guess on a screen is unknown to a program, which finds the guess beside it.
     pub fn certain(self) -> &'static str {
         match self {
-            Self::MaybeOrphan | Self::MaybeSlow | Self::MaybeRunning | Self::LeftOver => "unknown",
+            Self::MaybeOrphan
+            | Self::MaybeSlow
+            | Self::MaybeRunning
+            | Self::MaybeUncommitted
+            | Self::LeftOver => "unknown",
+            Self::Uncommitted => Self::Running.as_str(),
             state => state.as_str(),
         }
     }
@@ -66,7 +82,7 @@ impl TaskState {
         match self {
             Self::MaybeOrphan | Self::LeftOver => Some("orphan"),
             Self::MaybeSlow => Some("slow"),
-            Self::MaybeRunning => Some("running"),
+            Self::MaybeRunning | Self::MaybeUncommitted => Some("running"),
             _ => None,
         }
     }

@@ -4,11 +4,15 @@ use rustc_hash::FxHashMap;
 
 use super::TaskSet;
 
-/// How often a task has failed since it last completed, as far as its last executions go.
+/// How often a task has failed since it last completed, as far as its last executions go. Executions that their worker released count in
+/// nothing: another worker takes the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Streak {
-    /// Failed executions, the newest first, before one that did not fail; 0 where the last one completed.
+    /// Executions that failed, the newest first, before one that did not; 0 where the last one completed. One whose session ended, so
+    /// that others closed it, is not among them: its worker was stopped or killed.
     pub length: u32,
+    /// The same with those whose session ended: how many attempts have been made.
+    pub attempts: u32,
     /// Nothing older was read: it may be longer.
     pub is_open: bool,
     /// Index in the set's executions, of the last one that failed.
@@ -27,12 +31,13 @@ impl Streaks {
         for (at, execution) in over {
             let is_failed = execution.status.as_deref() == Some("failed");
             let streak =
-                streaks.entry(execution.task_id).or_insert(Streak { length: 0, is_open: true, last: None });
-            if !streak.is_open {
+                streaks.entry(execution.task_id).or_insert(Streak { is_open: true, ..Streak::default() });
+            if !streak.is_open || execution.is_released() {
                 continue;
             }
             if is_failed {
-                streak.length += 1;
+                streak.length += u32::from(execution.recovered_by.is_none());
+                streak.attempts += 1;
                 streak.last.get_or_insert(at);
             } else {
                 streak.is_open = false;

@@ -169,8 +169,8 @@ fn a_key_is_leaked_when_two_looks_see_it_with_one_idle_session() {
     assert_eq!(states(1.0, State::Idle), TaskState::Leaked);
     assert_eq!(
         states(2.0, State::IdleInTransaction),
-        TaskState::Idle,
-        "a transaction may be about to run it"
+        TaskState::Uncommitted,
+        "what its transaction writes is not visible yet"
     );
     assert_eq!(states(3.0, State::Idle), TaskState::Idle, "two looks again");
     let board = watch.look(&leak(4.0, State::Idle).snapshot(), &Thresholds::default());

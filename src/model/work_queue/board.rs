@@ -227,13 +227,24 @@ impl BoardBuilder<'_> {
             Some("pending") if item.due_at.is_some_and(|due| due > self.snapshot.taken_at) => {
                 (ItemState::Resting, None)
             }
-            Some("pending") => (ItemState::Pending, None),
+            Some("pending") => self.uncommitted(&table.source, key).unwrap_or((ItemState::Pending, None)),
             _ => return None,
         };
         let datid = self.snapshot.server().map_or(0, |server| server.datid);
-        let tag = key.filter(|_| item.is_processing()).map(|key| TaskKey::Raw(key).tag(datid));
+        let tag =
+            key.filter(|_| item.is_processing() || pid.is_some()).map(|key| TaskKey::Raw(key).tag(datid));
         let id = ItemId { table: table.source.table, id: item.id };
         Some(ItemRow { id, table: place, at, state, pid, tag, limit: self.limit(item) })
+    }
+
+    /// Of one that is pending as far as others see: a session that holds its key in an open transaction works on it.
+    fn uncommitted(&self, source: &Source, key: Option<i64>) -> Option<(ItemState, Option<i32>)> {
+        let is_known = self.snapshot.locks.is_known() && self.snapshot.backends.is_known();
+        let pid = self.holders.get(&key.filter(|_| is_known)?).copied()??;
+        self.snapshot.backend(pid)?.xact_start?;
+        let is_certain = source.own_keys || source.key_rule != KeyRule::Unsaid || source.has_function;
+        let state = if is_certain { ItemState::Uncommitted } else { ItemState::MaybeUncommitted };
+        Some((state, Some(pid)))
     }
 
     fn limit(&self, item: &Item) -> f64 {

@@ -96,6 +96,12 @@ pub enum ItemState {
     MaybeRunning,
     /// Being worked on, by somebody who is there and for no longer than it may be.
     Running,
+    /// A session holds its key in an open transaction: what that wrote to the row is not visible before it commits.
+    #[strum(serialize = "running (uncommitted)")]
+    Uncommitted,
+    /// The same with a number that is its key only by a guess.
+    #[strum(serialize = "running? (uncommitted)")]
+    MaybeUncommitted,
     /// Set aside after its last attempt, or by hand: nobody takes it.
     Failed,
     /// Nobody has it, and the next free worker may take it.
@@ -116,7 +122,10 @@ impl ItemState {
     /// Its word in the JSON: what is a guess on a screen is unknown to a program.
     pub fn certain(self) -> &'static str {
         match self {
-            Self::MaybeLost | Self::MaybeSlow | Self::MaybeRunning => Self::Unknown.as_str(),
+            Self::MaybeLost | Self::MaybeSlow | Self::MaybeRunning | Self::MaybeUncommitted => {
+                Self::Unknown.as_str()
+            }
+            Self::Uncommitted => Self::Running.as_str(),
             state => state.as_str(),
         }
     }

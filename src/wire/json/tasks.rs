@@ -66,7 +66,10 @@ fn text(text: Option<&Text>) -> Option<&str> {
 pub(super) fn tasks<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Task<'a>> {
     let mut states: FxHashMap<TaskId, (&'static str, u32)> = FxHashMap::default();
     for row in &view.tasks.rows {
-        if let Some(state) = row.schedule_state {
+        // The task of an open transaction is neither due nor overdue.
+        if let Some(state) =
+            row.schedule_state.map(|state| if row.state.is_uncommitted() { row.state } else { state })
+        {
             states.insert(row.task, (state.certain(), row.streak.length));
         }
     }

@@ -69,7 +69,7 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
         let pooler = Pooler::start_with(server, "transaction", "default_pool_size = 1");
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
         let mut hands = Hands::of(&info).await;
-        let lock = (tag(&look).await, LockMode::Exclusive);
+        let held = (tag(&look).await, LockMode::Exclusive);
         for (of_roots, is_holder) in [(true, false), (false, true)] {
             let first = open(&pool).await.client;
             first.batch_execute(&format!("SELECT pg_advisory_lock({KEY})")).await.unwrap();
@@ -78,14 +78,14 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
             let waiter = Session::open(&info).await;
             let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
             let traffic = Traffic::start(&pool);
-            let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
+            let mut session = Poll::open(&info, Limits::default()).await.unwrap();
             let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
             let mut plan = None;
             wait_until("the lock to outlive other statements", async || {
-                let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
+                let view = digest.snapshot_taken(session.poll(digest.snapshot()).await.unwrap());
                 let id = view.snapshot.as_deref().unwrap().backend(holder).unwrap().id();
                 let row = if is_holder {
-                    SelectedRow::Holder(id, lock.0, lock.1)
+                    SelectedRow::Holder(id, held.0, held.1)
                 } else {
                     SelectedRow::Backend(id)
                 };
@@ -101,7 +101,7 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
             let plan = plan.unwrap();
             // Others are served meanwhile, and the question stays.
             for _ in 0..5 {
-                let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
+                let view = digest.snapshot_taken(session.poll(digest.snapshot()).await.unwrap());
                 assert_eq!(plan::still_there(&plan, &context(&view)), [None]);
             }
             let report = hands.act(plan.command(TargetId::default(), 1, 20.0)).await;

@@ -8,6 +8,7 @@ mod queue;
 mod stage;
 #[path = "../../support/suite.rs"]
 mod support;
+mod uncommitted;
 mod waits;
 
 /// The tables as published.

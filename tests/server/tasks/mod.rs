@@ -101,7 +101,7 @@ async fn our_tables_know_orphans_leaks_and_limits() {
     assert_eq!(stage.states(), ["leaked", "idle", "overdue"], "its session forgot the key");
     worker.batch_execute("BEGIN").await.unwrap();
     stage.look().await;
-    assert_eq!(stage.states(), ["idle", "idle", "overdue"]);
+    assert_eq!(stage.states(), ["running (uncommitted)", "idle", "overdue"]);
 }
 
 #[tokio::test]

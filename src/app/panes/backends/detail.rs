@@ -130,11 +130,11 @@ fn remedy(context: &Context<'_>, backend: &Backend) -> Option<Line> {
 
 /// The lock of its session that others wait for, which what it runs has nothing to do with.
 fn keeps(context: &Context<'_>, subject: Party) -> Option<Line> {
-    let look = SnapshotView { view: context.view, snapshot: context.snapshot };
-    let (tag, _) = look.kept_key(subject)?;
-    let lock = context.lock_label(&tag, Some(subject.pid()));
+    let view = SnapshotView { view: context.view, snapshot: context.snapshot };
+    let (tag, _) = view.kept_key(subject)?;
+    let kept = context.lock_label(&tag, Some(subject.pid()));
     let words = format!(
-        "{lock} by its session, while it runs other statements, in a pool those of other clients; the query below did not take it"
+        "{kept} by its session, while it runs other statements, in a pool those of other clients; the query below did not take it"
     );
     Some(field("keeps", words, Tone::Warning))
 }

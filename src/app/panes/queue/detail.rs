@@ -63,6 +63,9 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
             ": a session holds its key, but nothing links it to its worker"
         }
         ItemState::Running => "",
+        ItemState::Uncommitted | ItemState::MaybeUncommitted => {
+            ": a session holds its key in an open transaction; the row changes when that commits"
+        }
         ItemState::Failed => ": set aside; no worker takes it",
         ItemState::Pending if is_unserved(context, row, item) => {
             ": it is not held, and no connected worker takes its type"

@@ -152,7 +152,10 @@ pub(in crate::app) fn tone(state: ItemState) -> Tone {
         | ItemState::Unknown
         | ItemState::Settling
         | ItemState::Failed => Tone::Warning,
-        ItemState::Running | ItemState::MaybeRunning => Tone::Good,
+        ItemState::Running
+        | ItemState::MaybeRunning
+        | ItemState::Uncommitted
+        | ItemState::MaybeUncommitted => Tone::Good,
         ItemState::Pending => Tone::Plain,
         ItemState::Resting => Tone::Dim,
     }

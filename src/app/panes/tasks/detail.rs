@@ -39,6 +39,12 @@ fn state(context: &Context<'_>, row: &TaskRow) -> Line {
         }
         TaskState::Overdue => ": due, enabled and not started".to_owned(),
         TaskState::Failed => ": its last execution failed, and nothing starts it again".to_owned(),
+        state if state.is_uncommitted() => match row.holder {
+            Some(pid) => {
+                format!(": {pid} holds its key in an open transaction; its row is visible when that commits")
+            }
+            None => String::new(),
+        },
         _ if row.execution.is_some() => format!(": {past}{}", evidence(row, context.snapshot)),
         _ => String::new(),
     };

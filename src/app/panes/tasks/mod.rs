@@ -184,7 +184,10 @@ pub(in crate::app) fn tone(state: TaskState) -> Tone {
         | TaskState::LeftOver
         | TaskState::Settling
         | TaskState::Unknown => Tone::Warning,
-        TaskState::Running | TaskState::MaybeRunning => Tone::Good,
+        TaskState::Running
+        | TaskState::MaybeRunning
+        | TaskState::Uncommitted
+        | TaskState::MaybeUncommitted => Tone::Good,
         TaskState::Due => Tone::Plain,
         TaskState::Idle | TaskState::Disabled => Tone::Dim,
     }
@@ -223,7 +226,7 @@ fn attempts(context: &Context<'_>, row: &TaskRow) -> Option<String> {
     } else {
         let failed = row.schedule(context.snapshot).and_then(|task| task.attempts);
         // Given up and begun anew it counts from none; the log knows better.
-        failed.max(Some(i64::from(row.streak.length))).filter(|failed| *failed > 0)
+        failed.max(Some(i64::from(row.streak.attempts))).filter(|failed| *failed > 0)
     };
     let most = row.schedule(context.snapshot).and_then(|task| task.max_attempts);
     match (attempt, most) {
@@ -265,7 +268,9 @@ fn urgency(context: &Context<'_>, row: &TaskRow) -> (TaskState, i64, TaskId, Opt
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let counts = &context.view.tasks.counts;
     // Each task is in one state: the numbers add up.
-    let running = counts.of(TaskState::Running) + counts.of(TaskState::MaybeRunning);
+    let running =
+        [TaskState::Running, TaskState::MaybeRunning, TaskState::Uncommitted, TaskState::MaybeUncommitted];
+    let running: u32 = running.into_iter().map(|state| counts.of(state)).sum();
     let mut facts = staleness(context);
     facts.push((format!("{running} running"), Tone::Plain));
     facts.extend(urgent(context));

@@ -90,7 +90,7 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTa
 fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
     use ItemState as S;
     let why = match row.state {
-        S::Running | S::Slow | S::MaybeRunning | S::MaybeSlow => {
+        S::Running | S::Slow | S::MaybeRunning | S::MaybeSlow | S::Uncommitted | S::MaybeUncommitted => {
             return Some(row.pid.map_or_else(
                 || "a worker holds it: it would run twice".to_owned(),
                 |pid| format!("{pid} is working on it: terminate that session first, or it runs twice"),

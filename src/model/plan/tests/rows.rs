@@ -374,6 +374,25 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     assert_eq!((left.rows.len(), left.refused.len(), left.confirm), (1, 1, Confirm::Yes));
     assert!(left.refused[0].reason.starts_with("skipped: pid 4312 holds its key"));
     assert_eq!(plan(&[], true).confirm, Confirm::Nothing);
+    // Its worker is a superuser's: that is known before the answer.
+    let rights = Rights {
+        role: "ops".into(),
+        version_num: 170_000,
+        read_all_stats: true,
+        signal_backend: true,
+        superusers: vec!["app".into(), "jobs".into()],
+        ..Rights::default()
+    };
+    let request = Request { select: Selection::Executions(vec![7]), task: None, terminate: true };
+    let found = RecoveryPlan::of("locktop", at(0.0), 30.0, &[slow()], &request);
+    let mut b = jobs(0.0);
+    b.session(4312, "jobs@worker-1", crate::model::backend::State::Idle, 1.0, "SELECT 1");
+    let view_of_worker = b.view();
+    let context = PlanContext { rights: Some(&rights), ..context(&view_of_worker) };
+    let refused = recovery(&context, Arc::new(found));
+    assert_eq!((refused.rows.len(), refused.confirm), (0, Confirm::Nothing));
+    let reason = &refused.refused[0].reason;
+    assert!(reason.ends_with("only a superuser is; or stop its worker, then R"), "{reason}");
     let gives_up = |running: Running| {
         let kinds = plan(&[running], false).rows.remove(0).cautions;
         kinds.iter().any(|caution| caution.kind == CautionKind::GivesUp)

@@ -153,8 +153,18 @@ fn what_failed_and_is_not_tried_again_is_said_and_so_is_a_streak() {
         b.task(1, "sync", "sql", 600.0, 0.0).next_run_at = next.map(at);
         for (place, status) in statuses.iter().enumerate() {
             let row = b.execution(1, "worker-1", status, 100.0, None);
-            (row.id, row.error) =
-                (90 - i64::try_from(place).unwrap(), Some(format!("no {place}").as_str().into()));
+            let error = match *status {
+                "released" => {
+                    "given back by worker w-1, which was shut down; it does not count as an attempt"
+                }
+                _ => &format!("no {place}"),
+            };
+            (row.id, row.error) = (90 - i64::try_from(place).unwrap(), Some(error.into()));
+            match *status {
+                "released" => row.status = Some("failed".into()),
+                "recovered" => (row.status, row.recovered_by) = (Some("failed".into()), Some("w-2".into())),
+                _ => {}
+            }
         }
         let snapshot = b.snapshot();
         let row = Watch::default().look(&snapshot, &Thresholds::default()).rows[0].clone();
@@ -165,5 +175,40 @@ fn what_failed_and_is_not_tried_again_is_said_and_so_is_a_streak() {
     assert_eq!(board(&["failed"], None), ("failed", 1, true, first.clone()));
     assert_eq!(board(&["failed", "completed", "failed"], None), ("failed", 1, false, first.clone()));
     assert_eq!(board(&["completed", "failed"], None), ("idle", 0, false, None));
-    assert_eq!(board(&["failed", "failed", "failed"], Some(9.0)), ("idle", 3, true, first));
+    assert_eq!(board(&["failed", "failed", "failed"], Some(9.0)), ("idle", 3, true, first.clone()));
+    // A worker that was stopped is no failure of its task.
+    assert_eq!(board(&["released", "released", "released"], Some(9.0)), ("idle", 0, true, None));
+    assert_eq!(
+        board(&["failed", "released", "failed", "completed"], Some(9.0)),
+        ("idle", 2, false, first.clone())
+    );
+    assert_eq!(board(&["recovered", "recovered", "completed"], Some(9.0)), ("idle", 0, false, first.clone()));
+    assert_eq!(board(&["recovered", "recovered"], None), ("failed", 0, true, first), "given up all the same");
+}
+
+#[test]
+fn a_worker_in_an_open_transaction_works() {
+    let board = |own: bool, has_function: bool, due: f64, in_transaction: bool| {
+        let mut b = Builder::default();
+        b.task(2, "report", "sql", 600.0, 0.0).next_run_at = Some(at(due));
+        let key = if own { OWN + 2 } else { 2 };
+        let session = b.session(7, "app@psql", State::Active, 5.0, "DO $$ … $$");
+        session.xact_start = in_transaction.then(|| at(-5.0));
+        b.lock(7, advisory(key), LockMode::Exclusive, None);
+        let mut snapshot = b.snapshot();
+        let set = snapshot.task_sets[0].clone();
+        let tables = TaskTables { own_keys: own, has_function, ..TaskTables::clone(&set.tables) };
+        snapshot.task_sets = Arc::new(vec![TaskSet::new(Arc::new(tables), set.tasks, set.executions)]);
+        let row = Watch::default().look(&snapshot, &Thresholds::default()).rows[0].clone();
+        (row.state.as_str(), row.state.certain(), row.holder)
+    };
+    assert_eq!(board(true, false, -9000.0, true), ("running (uncommitted)", "running", Some(7)));
+    assert_eq!(board(false, true, -9000.0, true), ("running (uncommitted)", "running", Some(7)));
+    assert_eq!(board(false, false, -9000.0, true), ("running? (uncommitted)", "unknown", Some(7)));
+    assert_eq!(
+        board(false, true, 9000.0, true),
+        ("idle", "idle", None),
+        "it is not due: the number is another's"
+    );
+    assert_eq!(board(true, false, -9000.0, false), ("overdue", "overdue", Some(7)));
 }
