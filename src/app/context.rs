@@ -3,7 +3,7 @@
 use super::index::ViewIndex;
 use crate::model::backend::Backend;
 use crate::model::lease::{LeaseId, LeaseRow};
-use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
+use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::plan::Verb;
 use crate::model::promise::Promise;
@@ -17,9 +17,6 @@ use crate::model::{Timestamp, words};
 /// Where more wait, nobody searches the graph for each of them: that would be the square of their number. With 1,000 in one queue it
 /// takes 5 ms at each look (`cargo bench --bench cost`, Backends).
 const SEARCHED: u32 = 250;
-
-/// Waiters whose statements are looked at for the name of a key.
-const ASKED: usize = 4;
 
 /// A view and everything needed to put it into words.
 #[derive(Debug, Clone, Copy)]
@@ -185,20 +182,8 @@ impl<'a> Context<'a> {
         crate::text::one_line(&words::target(self.snapshot, self.names, tag, namer)).into_owned()
     }
 
-    /// Whose statement may tell what a key is called: the holder's, or that of one of the first who wait for it.
     fn namer(&self, tag: &LockTag, pid: Option<i32>) -> Option<&'a Backend> {
-        let own = pid.and_then(|pid| self.backend(pid));
-        if tag.locktype() != LockType::Advisory {
-            return own;
-        }
-        let Some(queue) = self.queue(tag) else { return own };
-        let waiters = queue.waiters.iter().take(ASKED);
-        let mut all = own.into_iter().chain(waiters.filter_map(|waiter| self.backend(waiter.pid)));
-        let is_sure = |backend: &&Backend| {
-            let name = words::lock_name(self.snapshot, self.names, tag, Some(backend));
-            name.is_some_and(|name| !name.uncertain)
-        };
-        all.find(is_sure).or(own)
+        SnapshotView { view: self.view, snapshot: self.snapshot }.namer(self.names, tag, pid)
     }
 
     /// What `waiter` waits for: of a transaction the row behind it, where the waiter's tuple lock tells.

@@ -28,6 +28,8 @@ pub enum Effect {
     NoneYet,
     /// Nothing is rolled back: it is in no transaction.
     Nothing,
+    /// Whether it is in a transaction is hidden from this role.
+    Unknown,
     /// Its transaction is rolled back.
     RollsBack,
     /// Its transaction has failed before: what is left of it is rolled back.
@@ -50,6 +52,7 @@ impl Effect {
         Some(match self {
             Self::RollsBack => "rolls back",
             Self::Nothing => "rolls nothing back",
+            Self::Unknown => "its transaction is hidden",
             Self::Failed => "ends a failed transaction",
             Self::Committed => "its commit stays",
             Self::InvalidDatabase => "leaves the database invalid",
@@ -117,19 +120,20 @@ impl SnapshotView<'_> {
     }
 
     fn of_transaction(self, backend: &Backend) -> Consequence {
+        // The server forgets the start of a transaction when it fails.
+        if backend.state == Some(State::IdleInTransactionAborted) {
+            let words = "ends its transaction, which has failed: nothing in it can be committed";
+            return Consequence { effect: Effect::Failed, words: words.to_owned() };
+        }
         let Some(start) = backend.xact_start else {
-            let words = match backend.state {
-                None if self.hides(Some(backend)) => "this role cannot see whether it is in a transaction",
-                _ => "it has no open transaction: nothing is rolled back",
+            let (effect, words) = if backend.state.is_none() && self.hides(Some(backend)) {
+                (Effect::Unknown, "this role cannot see whether it is in a transaction")
+            } else {
+                (Effect::Nothing, "it has no open transaction: nothing is rolled back")
             };
-            return Consequence { effect: Effect::Nothing, words: words.to_owned() };
+            return Consequence { effect, words: words.to_owned() };
         };
         let age = text::duration((self.snapshot.taken_at - start).as_seconds_f64().max(0.0));
-        if backend.state == Some(State::IdleInTransactionAborted) {
-            let words =
-                format!("ends its transaction, {age} old, which has failed: nothing in it can be committed");
-            return Consequence { effect: Effect::Failed, words };
-        }
         let wrote = match written(&self.graph, backend) {
             Written::No => "it has written nothing",
             Written::Maybe => "it may have written",

@@ -23,6 +23,7 @@ pub mod lock_name;
 pub mod lock_of;
 pub mod lock_waits;
 pub mod lock_words;
+pub mod namer;
 pub(crate) mod object_class;
 pub mod observed;
 pub mod output;

@@ -32,7 +32,7 @@ pub fn lock_name(
     // Among guesses that the database itself has such a task is the better one; better still what the statement says.
     let statement = holder.and_then(|backend| backend.query.as_ref());
     let said = || lock_names.in_statement(tag.advisory_key()?, statement?);
-    let row = row_name(snapshot, tag);
+    let row = row_name(snapshot, tag, statement.map(|query| &**query.unredacted()));
     match row {
         Some(row) if !row.uncertain => Some(row),
         row => said().or(row).or_else(|| hashed_name(snapshot, tag)).or(known),
@@ -45,7 +45,7 @@ const SMALLEST_HASH: i64 = 1 << 20;
 /// Tasks that are looked through: a name is looked for whenever a lock is shown.
 const HASHED: usize = 1_000;
 
-/// The task of whose name or type a key of the own database is the hash.
+/// The task of whose name or type, or the rate limit of whose key, a key of the own database is the hash.
 fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     let key = tag
         .advisory_key()
@@ -59,7 +59,9 @@ fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
         let kind = task.kind.as_deref().map(|kind| ("task:", kind));
         name.into_iter().chain(kind)
     });
-    LockNames::of_hashed(key, texts)
+    let limits =
+        snapshot.systems.limits.iter().flat_map(|table| table.section.last_rows().iter()).take(HASHED);
+    LockNames::of_hashed(key, texts.chain(limits.map(|limit| ("", &*limit.key))))
 }
 
 /// What runs the statement of a task or of a queue item holds a key of its own while it does.
@@ -77,7 +79,7 @@ fn statement_of(snapshot: &Snapshot, number: i64) -> Option<LockName> {
 
 /// The task, queue item or id generator behind a key of the database that locktop is connected to. Among raw numbers what is
 /// in progress comes before what merely has the same number.
-fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
+fn row_name(snapshot: &Snapshot, tag: &LockTag, statement: Option<&str>) -> Option<LockName> {
     if tag.database() != Some(snapshot.server()?.datid) {
         return None;
     }
@@ -87,7 +89,14 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     let task = || task::name_of(&snapshot.task_sets, number);
     let item = || work_queue::name_of(&systems.items, number);
     let generator = || id_generator::name_of(&systems.generators, number);
-    let named = if runs { task() } else { item().or_else(task).or_else(generator) };
+    // Which of the published functions takes it, the statement says; so it does for a number that several rows have.
+    let calls = |function: &str| statement.is_some_and(|text| text.contains(function));
+    let named = match () {
+        () if calls("generate_snowflake_id") => generator().or_else(task),
+        () if calls("consume_task") => item().or_else(task),
+        () if runs => task(),
+        () => item().or_else(task).or_else(generator),
+    };
     named.or_else(|| statement_of(snapshot, number))
 }
 

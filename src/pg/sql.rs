@@ -110,6 +110,13 @@ pub(super) const LEARN_PGMQ: &str = include_str!("../../assets/sql/learn/pgmq.sq
 pub(super) const LEARN_GOOD_JOBS: &str = include_str!("../../assets/sql/learn/good_jobs.sql");
 /// Keys of `GoodJob`'s jobs, by the ids of Active Job.
 pub(super) const LEARN_GOOD_JOBS_ACTIVE: &str = include_str!("../../assets/sql/learn/good_jobs_active.sql");
+/// Keys of `GoodJob`'s jobs that are done.
+pub(super) const LEARN_GOOD_JOBS_FINISHED: &str =
+    include_str!("../../assets/sql/learn/good_jobs_finished.sql");
+/// What Flyway hashes to a key.
+pub(super) const LEARN_FLYWAY: &str = include_str!("../../assets/sql/learn/flyway.sql");
+/// What golang-migrate hashes to a key.
+pub(super) const LEARN_GOLANG_MIGRATE: &str = include_str!("../../assets/sql/learn/golang_migrate.sql");
 /// Keys of `GoodJob`'s processes, from its table `good_job_processes`.
 pub(super) const LEARN_GOOD_JOB_PROCESSES: &str =
     include_str!("../../assets/sql/learn/good_job_processes.sql");

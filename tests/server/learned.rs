@@ -318,6 +318,8 @@ const SOFTWARE: &str = "
     CREATE TABLE que_jobs (id bigint PRIMARY KEY, job_class text, run_at timestamptz);
     INSERT INTO que_jobs SELECT g, 'Charge', now() FROM generate_series(1, 6000) g;
     SELECT pg_advisory_lock(17);
+    CREATE SCHEMA app;
+    CREATE TABLE app.own_migrations (version bigint, dirty boolean);
     CREATE SCHEMA terraform_remote_state;
     CREATE TABLE terraform_remote_state.states (id bigint PRIMARY KEY, name text, data text);
     INSERT INTO terraform_remote_state.states VALUES (70001, 'default', '');";
@@ -344,7 +346,17 @@ async fn recognizes_software(server: &EmbeddedServer) {
     assert_eq!(names("hashtext('pgmq.queue_mails')").await, "pgmq queue mails");
     assert_eq!(names(&md5(format!("good_jobs-{id}1"))).await, format!("GoodJob MailJob {id}1"));
     assert_eq!(names(&md5(format!("good_jobs-{id}2"))).await, format!("GoodJob MailJob {id}2"));
-    assert_eq!(names(&md5(format!("good_jobs-{id}3"))).await, "", "it is done");
+    assert_eq!(names(&md5(format!("good_jobs-{id}3"))).await, format!("GoodJob job {id}3 (finished)"));
+    assert_eq!(names("77431436970681").await, "Flyway app.flyway_schema_history");
+    assert_eq!(names("77433833903597").await, "Flyway");
+    let golang = |names: &str| {
+        crc32fast::hash(format!("{names}\0{}", info.dbname()).as_bytes()).wrapping_mul(1_486_364_155)
+    };
+    assert_eq!(names(&golang("app\0own_migrations").to_string()).await, "golang-migrate app.own_migrations");
+    assert_eq!(
+        names(&golang("app\0schema_migrations").to_string()).await,
+        "golang-migrate app.schema_migrations"
+    );
     assert_eq!(names(&md5(format!("good_job_processes-{id}4"))).await, "GoodJob process web:12");
     assert_eq!(names("6000").await, "Que Charge 6000?", "one of the newest");
     assert_eq!(names("17").await, "Que Charge 17?", "an old one that is locked");
@@ -371,7 +383,7 @@ async fn what_only_looks_like_it_is_left_alone() {
         .unwrap();
     let places = locktop::pg::learn::look_around(&admin, &Limits::default()).await.unwrap();
     assert_eq!(&*places.0, info.dbname());
-    assert_eq!(places.1.len(), 1, "pg_partman needs no table: {:?}", places.1);
+    assert_eq!(places.1.len(), 3, "pg_partman, Flyway and golang-migrate need no table: {:?}", places.1);
     assert_eq!(notes(&learned(&info, &[]).await), Vec::<&str>::new());
 }
 
@@ -386,7 +398,7 @@ async fn a_role_without_rights_is_no_failure() {
         admin.batch_execute(&format!("SET ROLE {role}")).await.unwrap();
         locktop::pg::learn::look_around(&admin, &Limits::default()).await.unwrap().1
     };
-    assert_eq!(places.len(), 1, "{places:?}");
+    assert_eq!(places.len(), 3, "{places:?}");
     admin.batch_execute(&format!("SET TRANSACTION READ WRITE; RESET ROLE; DROP ROLE {role}")).await.unwrap();
 }
 

@@ -9,6 +9,7 @@ FROM (VALUES ('pgmq', 'meta', ARRAY['queue_name text', 'is_partitioned bool']),
              ('good_jobs', 'good_jobs', ARRAY['id uuid', 'serialized_params jsonb', 'performed_at time', 'finished_at time']),
              ('good_jobs_active', 'good_jobs',
               ARRAY['active_job_id uuid', 'serialized_params jsonb', 'performed_at time', 'finished_at time']),
+             ('good_jobs_finished', 'good_jobs', ARRAY['id uuid', 'serialized_params jsonb', 'finished_at time']),
              ('good_job_processes', 'good_job_processes', ARRAY['id uuid', 'state jsonb']),
              ('que', 'que_jobs', ARRAY['id int', 'job_class text', 'run_at time']),
              ('terraform', 'states', ARRAY['id int', 'name text', 'data text'])
@@ -16,6 +17,13 @@ FROM (VALUES ('pgmq', 'meta', ARRAY['queue_name text', 'is_partitioned bool']),
 JOIN pg_catalog.pg_class c ON c.relname = known.relation AND c.relkind = 'r' AND c.relpersistence <> 't'
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE (known.software <> 'pgmq' OR n.nspname = 'pgmq')
+  -- The last ones are read by an index, or the table is small.
+  AND (known.software <> 'good_jobs_finished' OR pg_catalog.pg_relation_size(c.oid) < 8388608
+       OR EXISTS (SELECT FROM pg_catalog.pg_index i
+                  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+                  WHERE i.indrelid = c.oid AND i.indisvalid AND a.attname = 'finished_at'
+                    AND coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), '(finished_at IS NOT NULL)')
+                        = '(finished_at IS NOT NULL)'))
   AND $trusts(c.relowner) AND $trusts(n.nspowner)
   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
   AND pg_catalog.has_table_privilege(c.oid, 'SELECT')

@@ -22,6 +22,10 @@ pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Ce
         },
         Party::Backend(pid) => match context.backend(pid) {
             Some(backend) => backend_state(context, backend, room),
+            // Sessions and locks are read one after the other.
+            None if context.snapshot.server().is_some_and(|server| server.sees_all) => {
+                Cell::toned("ended or just connected", Tone::Dim)
+            }
             None => Cell::toned("not shown to this role", Tone::Dim),
         },
     }

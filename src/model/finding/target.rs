@@ -8,7 +8,7 @@ impl CheckInput<'_> {
     /// `accounts`, `"Prisma Migrate"`, `advisory 42`. `holder` is the process that holds it, which corroborates the name of
     /// an advisory lock.
     pub(super) fn target(&self, tag: &LockTag, holder: Option<i32>) -> String {
-        let holder = holder.and_then(|pid| self.backend(pid));
-        words::quoted(self.snapshot, &self.lock_names, tag, holder)
+        let namer = self.view.namer(&self.lock_names, tag, holder);
+        words::quoted(self.snapshot, &self.lock_names, tag, namer)
     }
 }

@@ -6,10 +6,14 @@ use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha224};
 
 use super::LockName;
+use super::hash::golang_migrate;
 use crate::model::lock_key::LockKey;
 
 /// Databases whose keys are kept. A server with more has them computed again.
 const LIMIT: usize = 4096;
+
+/// Two programs have the same code.
+const SHARED: &str = "Grafana or golang-migrate";
 
 /// The keys that software computes for one database.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +21,8 @@ struct Keys {
     rails: i64,
     sqlx: i64,
     golang_migrate: i64,
+    /// The same without schema and table: Grafana, and versions of golang-migrate before it had them.
+    plain: i64,
     pg_boss: i64,
 }
 
@@ -27,11 +33,13 @@ impl Keys {
             // Neither product of two 32-bit numbers leaves an i64: the factors are below 2^31.
             rails: crc * 2_053_462_845,
             sqlx: crc * 0x3d32_ad9e,
-            golang_migrate: golang_migrate(database),
+            golang_migrate: golang_migrate(&format!("public\0schema_migrations\0{database}")),
+            plain: golang_migrate(database),
             pg_boss: pg_boss(database),
         }
     }
 
+    /// Name and origin; those that two programs share are a guess.
     fn name_of(self, key: i64) -> Option<(&'static str, &'static str)> {
         Some(match key {
             _ if key == self.rails => ("Rails migrations", "2053462845 * crc32 of the database's name"),
@@ -39,20 +47,16 @@ impl Keys {
             _ if key == self.golang_migrate => {
                 ("golang-migrate", "1486364155 * crc32 of public, schema_migrations and the database's name")
             }
+            _ if key == self.plain => (
+                SHARED,
+                "1486364155 * crc32 of the database's name, as Grafana and golang-migrate compute it",
+            ),
             _ if key == self.pg_boss => {
                 ("pg-boss", "sha224 of the database's name, \".pgboss.\" and the schema pgboss")
             }
             _ => return None,
         })
     }
-}
-
-/// golang-migrate: the CRC of schema, table and database with NUL between them, times a salt, in 32 bits.
-fn golang_migrate(database: &str) -> i64 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(b"public\0schema_migrations\0");
-    hasher.update(database.as_bytes());
-    i64::from(hasher.finalize().wrapping_mul(1_486_364_155))
 }
 
 /// pg-boss with its default schema: the first 64 bits of SHA-224.
@@ -70,7 +74,7 @@ impl Cache {
     pub(super) fn resolve(&self, key: LockKey, database: &str) -> Option<LockName> {
         let LockKey::Bigint(key) = key else { return None };
         let (name, origin) = self.keys(database).name_of(key)?;
-        Some(LockName::new(name, false, origin))
+        Some(LockName::new(name, name == SHARED, origin))
     }
 
     fn keys(&self, database: &str) -> Keys {

@@ -1,5 +1,7 @@
 //! The hash functions that software makes lock keys with.
 
+use md5::{Digest, Md5};
+
 /// FNV-1 with 32 bits (<http://www.isthe.com/chongo/tech/comp/fnv/>).
 pub(super) const fn fnv1_32(text: &[u8]) -> u32 {
     let mut hash = 0x811c_9dc5_u32;
@@ -31,6 +33,28 @@ pub(super) const fn java_hash_code(text: &[u8]) -> i32 {
         rest = tail;
     }
     hash
+}
+
+/// What Flyway adds to the hash code of the quoted name of its table: "Flyway".
+pub(super) const FLYWAY_BASE: i64 = 0x466C_7977_6179;
+
+/// The key of Flyway for a table: `"public"."flyway_schema_history"`.
+pub(crate) fn flyway(table: &str) -> i64 {
+    let hash = |hash: i32, unit: u16| hash.wrapping_mul(31).wrapping_add(unit.into());
+    FLYWAY_BASE + i64::from(table.encode_utf16().fold(0, hash))
+}
+
+/// The key of golang-migrate for schema, table and database with NUL between them, and of programs that have its code: a CRC times a salt, in
+/// 32 bits.
+pub(crate) fn golang_migrate(names: &str) -> i64 {
+    i64::from(crc32fast::hash(names.as_bytes()).wrapping_mul(1_486_364_155))
+}
+
+/// The first digits of the md5 of a text, as published recipes make keys: sixteen as a bigint, and eight as a number.
+pub(super) fn md5_keys(text: &str) -> [i64; 2] {
+    let digest = Md5::digest(text.as_bytes());
+    let long = digest.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes));
+    [long, (long.cast_unsigned() >> 32).cast_signed()]
 }
 
 /// `hashtext`, and the low half of `hashtextextended`, of the bytes of a text: Bob Jenkins' lookup3 with PostgreSQL's seed
@@ -119,6 +143,8 @@ mod tests {
         ] {
             assert_eq!(hashtext(text.as_bytes()), hash, "{text}");
         }
+        // SELECT ('x' || substr(md5('daily_report'), 1, 16))::bit(64)::bigint, and of 8 digits.
+        assert_eq!(md5_keys(""), [-3_162_216_497_309_240_828, 3_558_706_393]);
         assert_eq!(hashtextextended(b"invoice:7", 0), -7_311_487_997_132_037_001);
         assert_eq!(hashtextextended(b"task:cleanup", 42), -4_994_495_813_903_007_041);
     }

@@ -1,6 +1,6 @@
 //! Keys that well-known software takes everywhere: one number, or a number and an object's.
 
-use super::hash::{fnv1_32, fnv1a_64, java_hash_code};
+use super::hash::{FLYWAY_BASE, fnv1_32, fnv1a_64, java_hash_code};
 use super::{Context, LockName};
 use crate::model::lock_key::LockKey;
 use crate::model::namespace;
@@ -16,8 +16,8 @@ enum Trust {
 
 use Trust::{Certain, If};
 
-/// Flyway: `0x466C79776179` ("Flyway") plus the hash code of the table's quoted name.
-const FLYWAY: i64 = 0x466C_7977_6179 + java_hash_code(b"\"public\".\"flyway_schema_history\"") as i64;
+/// Flyway with its default table.
+const FLYWAY: i64 = FLYWAY_BASE + java_hash_code(b"\"public\".\"flyway_schema_history\"") as i64;
 /// Atlas: a hash of what it does.
 const ATLAS_EXECUTE: i64 = fnv1_32(b"atlas_migrate_execute") as i64;
 /// Atlas, comparing schemas: the same hash of another word.
@@ -86,12 +86,24 @@ fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
         3_853_314_791_062_309_107 => ("Kysely migrations", Certain, FIXED),
         9_628_173_550_095_224 => ("tern migrations", Certain, FIXED),
         4_097_083_626 => ("goose migrations", Certain, FIXED),
+        5_887_940_537_704_921_958 => {
+            ("goose migrations", Certain, "CRC-64 of \"goose\", the fixed key of goose")
+        }
+        75_474_063 => ("Sqitch", Certain, FIXED),
+        1_149_979_440_242_868_001..=1_149_979_440_242_868_003 | 1_149_979_440_242_868_330 => {
+            ("Oban plugin", Certain, "the fixed key of a plugin of older Oban versions")
+        }
+        -2_951_315_222_741_241_874 => ("DBOS upgrade", Certain, FIXED),
         4_727_445_306_447_283 => ("graphile-migrate", Certain, FIXED),
         ATLAS_EXECUTE => ("Atlas migrations", Certain, "FNV-1 of \"atlas_migrate_execute\""),
         ATLAS_DIFF => ("Atlas diff", Certain, "FNV-1 of \"atlas_migrate_diff\""),
         0x002c_0305_7fb9_525b => ("pgroll", Certain, FIXED),
         8_318_549_251_334_697_844 => ("sqlx test", Certain, FIXED),
-        -8_525_285_245_963_000_605 => ("Supabase storage migrations", Certain, FIXED),
+        -8_525_285_245_963_000_605 => (
+            "postgres-migrations",
+            If(&["supabase", "postgres-migrations"]),
+            "the fixed key of the npm library postgres-migrations, which Supabase storage and other programs use",
+        ),
         -8_575_985_245_963_000_605 => ("Supabase storage", Certain, FIXED),
         1_571_543_679_778_230_000 => ("pgwatch", Certain, FIXED),
         12_340_078_987_004_321 => ("pgBackRest", Certain, FIXED),
@@ -99,6 +111,10 @@ fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
         1_234_567_890 => ("DBOS", If(&["dbos"]), SMALL),
         1 => ("Airflow migrations", If(&["airflow"]), SMALL),
         2 => ("Airflow scheduler", If(&["airflow"]), SMALL),
+        1000 => ("authentik migrations", If(&["authentik"]), SMALL),
+        200 => ("Immich migrations", If(&["immich"]), SMALL),
+        112_233 => ("Langflow", If(&["langflow"]), SMALL),
+        8_675_309 => ("mockforge migrations", If(&["mockforge"]), SMALL),
         4004 => ("Marten migrations", If(&["marten"]), SMALL),
         4006 => ("Wolverine migrations", If(&["wolverine"]), SMALL),
         -1 => ("Terraform state creation", If(&["terraform", "tofu"]), SMALL),

@@ -5,9 +5,9 @@
 //! read backwards (`decoded`). Software that takes no advisory lock with a key of its own (Alembic, knex,
 //! Liquibase, Quartz, …) has no entry: a guess would only mislead.
 
-mod citus;
 mod database;
 mod decoded;
+mod extension;
 mod hash;
 mod known;
 mod statement;
@@ -15,7 +15,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use hash::{hashtext, hashtextextended};
+pub(crate) use hash::{flyway, golang_migrate, hashtext, hashtextextended};
 
 use std::fmt;
 use std::sync::Arc;
@@ -212,22 +212,24 @@ impl LockNames {
         Self { without_statements: true, ..self }
     }
 
-    /// The name of `key` where it is the hash of one of these texts, as the published recipes make their keys: of a task's name, or
-    /// of `task:` and its type.
+    /// The name of `key` where it is a hash of one of these texts, as the published recipes make their keys: of a task's name, of `task:` and
+    /// its type, or of the key of a rate limit.
     pub fn of_hashed<'a>(
         key: LockKey,
         texts: impl IntoIterator<Item = (&'static str, &'a str)>,
     ) -> Option<LockName> {
         let LockKey::Bigint(number) = key else { return None };
-        let number = i32::try_from(number).ok()?;
-        let mut hashed = texts.into_iter();
-        hashed
-            .find(|(before, text)| {
-                hash::hashtext([before.as_bytes(), text.as_bytes()].concat().as_slice()) == number
-            })
-            .map(|(before, text)| {
-                LockName::new(format!("{before}{text}"), false, "hashtext of a task's name")
-            })
+        texts.into_iter().find_map(|(before, text)| {
+            let text = format!("{before}{text}");
+            let origin = if i64::from(hash::hashtext(text.as_bytes())) == number {
+                "hashtext of a name in the tables"
+            } else if hash::md5_keys(&text).contains(&number) {
+                "md5 of a name in the tables"
+            } else {
+                return None;
+            };
+            Some(LockName::new(text, false, origin))
+        })
     }
 
     /// The name of an advisory lock, also of one that an extension takes outside the two key spaces. Where the
@@ -235,7 +237,7 @@ impl LockNames {
     pub fn resolve_tag(&self, tag: &LockTag, context: Context<'_>) -> Option<LockName> {
         match tag.advisory_key() {
             Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database()), ..context }),
-            None => citus::resolve(tag),
+            None => extension::resolve(tag),
         }
     }
 }

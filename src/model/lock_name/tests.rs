@@ -56,7 +56,15 @@ fn every_key_that_needs_nothing_else() {
         (1_234_567_890, "DBOS?"),
         (4004, "Marten migrations?"),
         (4006, "Wolverine migrations?"),
-        (-8_525_285_245_963_000_605, "Supabase storage migrations"),
+        (-8_525_285_245_963_000_605, "postgres-migrations?"),
+        (5_887_940_537_704_921_958, "goose migrations"),
+        (75_474_063, "Sqitch"),
+        (1_149_979_440_242_868_003, "Oban plugin"),
+        (1_149_979_440_242_868_330, "Oban plugin"),
+        (1000, "authentik migrations?"),
+        (200, "Immich migrations?"),
+        (112_233, "Langflow?"),
+        (8_675_309, "mockforge migrations?"),
         (-8_575_985_245_963_000_605, "Supabase storage"),
         (1_571_543_679_778_230_000, "pgwatch"),
         (12_340_078_987_004_321, "pgBackRest"),
@@ -183,10 +191,24 @@ fn tags_of_citus_have_names_of_their_own() {
     let name = |objsubid| names.resolve_tag(&tag(objsubid), APP).map(|name| name.to_string());
     assert_eq!(name(5).as_deref(), Some("Citus shard 102008"));
     assert_eq!(name(14).as_deref(), Some("Citus background task 102008"));
-    assert_eq!(name(99).as_deref(), Some("Citus lock of class 99"));
+    assert_eq!(name(99).as_deref(), Some("extension lock of class 99"));
+    let job = tag(29_749).with_classid(1005).with_objid(0);
+    assert_eq!(names.resolve_tag(&job, APP).unwrap().to_string(), "TimescaleDB job 1005");
     assert_eq!(name(3), None);
     assert_eq!(names.resolve_tag(&tag(1).with_objid(72_707_369), APP).unwrap().to_string(), "Prisma Migrate");
     assert_eq!(names.resolve_tag(&LockTag::new(LockType::Relation), APP), None);
+}
+
+/// Each as the program itself computes it: database postgres, schema app.
+#[test]
+fn keys_of_other_schemas_and_tables() {
+    assert_eq!(flyway("\"public\".\"flyway_schema_history\""), 77_433_833_903_597);
+    assert_eq!(flyway("\"app\".\"flyway_schema_history\""), 77_431_436_970_681);
+    assert_eq!(flyway("\"public\".\"schema_version\""), 77_430_801_598_678);
+    assert_eq!(golang_migrate("app\0schema_migrations\0postgres"), 1_679_318_560);
+    let context = Context { database: Some("postgres"), ..APP };
+    let shared = LockNames::default().resolve(LockKey::Bigint(golang_migrate("postgres")), context).unwrap();
+    assert_eq!(shared.to_string(), "Grafana or golang-migrate?");
 }
 
 proptest::proptest! {

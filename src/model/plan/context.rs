@@ -122,7 +122,8 @@ impl<'a> PlanIndex<'a> {
     /// What a process has locked or waits for, within a sentence: one harmless line. Of a transaction the row that `waiter` waits for.
     pub(super) fn lock_words(&self, tag: &LockTag, pid: i32, waiter: Option<i32>) -> String {
         let tag = waiter.map_or(tag, |waiter| self.index.awaited(tag, waiter));
-        let words = words::quoted(self.snapshot, &self.context.view.lock_names, tag, self.backend(pid));
+        let names = &self.context.view.lock_names;
+        let words = words::quoted(self.snapshot, names, tag, self.look().namer(names, tag, Some(pid)));
         text::one_line(&words).into_owned()
     }
 }

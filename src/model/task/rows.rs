@@ -87,7 +87,9 @@ impl Execution {
 
     /// Whether its worker released it unfinished when that was shut down (`give_back_task`): not a failure, and not an attempt.
     pub fn is_released(&self) -> bool {
-        self.error.as_deref().is_some_and(|error| error.starts_with("given back by worker "))
+        self.error
+            .as_deref()
+            .is_some_and(|error| error.ends_with("which was shut down; it does not count as an attempt"))
     }
 }
 

@@ -54,7 +54,8 @@ impl<'a> SnapshotView<'a> {
 
     /// What is locked, within a sentence: `accounts`, `"Prisma Migrate"`; what `party` runs may tell its name.
     fn target(self, tag: &LockTag, party: Party) -> String {
-        words::quoted(self.snapshot, &self.lock_names, tag, self.backend_of(party))
+        let pid = self.backend_of(party).map(|backend| backend.pid);
+        words::quoted(self.snapshot, &self.lock_names, tag, self.namer(&self.lock_names, tag, pid))
     }
 
     /// `4312 app@web-3`, `the prepared transaction 'x'`.

@@ -16,12 +16,12 @@ pub fn name_of(tables: &[TableRows<Item>], number: i64) -> Option<LockName> {
             .section
             .last_rows()
             .iter()
-            .any(|item| item.id == id && (own.is_some() || item.is_processing()))
+            .any(|item| item.id == id && (own.is_some() || !item.is_over()))
     });
     let table = owners.next()?;
     let origin = match own {
         Some(id) => format!("the key of item {id} in {}", table.source.name),
-        None => format!("the same number as an item that is in progress in {}", table.source.name),
+        None => format!("the same number as an item that is not done in {}", table.source.name),
     };
     let uncertain = own.is_none() || owners.next().is_some();
     Some(LockName { name: format!("queue item {id}").into(), uncertain, origin: origin.into() })

@@ -70,6 +70,11 @@ impl Item {
     pub fn is_processing(&self) -> bool {
         self.status.as_deref() == Some("processing")
     }
+
+    /// Whether the table says that it is done, or set aside.
+    pub fn is_over(&self) -> bool {
+        matches!(self.status.as_deref(), Some("completed" | "failed"))
+    }
 }
 
 /// How an item is. The order is that of urgency.

@@ -166,7 +166,9 @@ pub async fn ask_software(
         None => TRUSTED.to_owned(),
     };
     let text = framed(Shape::Bigint.columns(), &before, &query, limits);
-    rows::answer(Shape::Bigint, fetch(client, &text).await?)
+    let mut answer = rows::answer(Shape::Bigint, fetch(client, &text).await?)?;
+    answer.names = answer.names.into_iter().map(|row| place.software.named(row)).collect();
+    Ok(answer)
 }
 
 /// The name of the database, and the tables of well-known software in it.
@@ -175,8 +177,8 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
     let rows =
         fetch(client, &framed(&["software", "relation", "oid", "schema"], TRUSTED, &tables, limits)).await?;
     let mut database = Text::default();
-    let mut places =
-        vec![SoftwareTable { software: Software::PgPartman, schema: "pg_catalog".into(), table: None }];
+    let without_table = |software| SoftwareTable { software, schema: "pg_catalog".into(), table: None };
+    let mut places: Vec<_> = Software::WITHOUT_TABLE.into_iter().map(without_table).collect();
     for mut row in rows {
         let (Some(name), oid, relation, Some(Some(kind))) =
             (row.pop().flatten(), row.pop().flatten(), row.pop().flatten(), row.pop())

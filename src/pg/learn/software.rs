@@ -1,6 +1,8 @@
 //! Software that makes its keys from rows or names of its own.
 
 use crate::model::Text;
+use crate::model::lock_key::LockKey;
+use crate::model::lock_name::{flyway, golang_migrate};
 use crate::pg::sql;
 
 /// The software that makes the keys, and which of its keys.
@@ -14,6 +16,12 @@ pub enum Software {
     GoodJobs,
     /// `GoodJob`: a key for each job, by the id of Active Job.
     GoodJobsActive,
+    /// `GoodJob`: a key for each job that is done, by the id of its row.
+    GoodJobsFinished,
+    /// Flyway: a key for each table of its history.
+    Flyway,
+    /// golang-migrate: a key for each of its tables.
+    GolangMigrate,
     /// `GoodJob`: a key for each of its processes.
     GoodJobProcesses,
     /// Que: the key of a job is its id.
@@ -49,6 +57,7 @@ impl Software {
             "pgmq" => Self::Pgmq,
             "good_jobs" => Self::GoodJobs,
             "good_jobs_active" => Self::GoodJobsActive,
+            "good_jobs_finished" => Self::GoodJobsFinished,
             "good_job_processes" => Self::GoodJobProcesses,
             "que" => Self::Que,
             "terraform" => Self::Terraform,
@@ -62,9 +71,32 @@ impl Software {
             Self::Pgmq => sql::LEARN_PGMQ,
             Self::GoodJobs => sql::LEARN_GOOD_JOBS,
             Self::GoodJobsActive => sql::LEARN_GOOD_JOBS_ACTIVE,
+            Self::GoodJobsFinished => sql::LEARN_GOOD_JOBS_FINISHED,
+            Self::Flyway => sql::LEARN_FLYWAY,
+            Self::GolangMigrate => sql::LEARN_GOLANG_MIGRATE,
             Self::GoodJobProcesses => sql::LEARN_GOOD_JOB_PROCESSES,
             Self::Que => sql::LEARN_QUE,
             Self::Terraform => sql::LEARN_TERRAFORM,
+        }
+    }
+
+    /// Those that read catalogs alone.
+    pub(super) const WITHOUT_TABLE: [Self; 3] = [Self::PgPartman, Self::Flyway, Self::GolangMigrate];
+
+    /// The key and the name that a row of its query tells: some have the text of which the key is a hash.
+    pub(super) fn named(self, (key, name): (LockKey, Text)) -> (LockKey, Text) {
+        match self {
+            Self::Flyway => {
+                let place = name.replace('"', "");
+                (LockKey::Bigint(flyway(&name)), place_of("Flyway", &place, "public.flyway_schema_history"))
+            }
+            Self::GolangMigrate => {
+                let mut parts = name.split('\u{1}');
+                let place = [parts.next(), parts.next()].map(Option::unwrap_or_default).join(".");
+                let key = golang_migrate(&name.replace('\u{1}', "\0"));
+                (LockKey::Bigint(key), place_of("golang-migrate", &place, "public.schema_migrations"))
+            }
+            _ => (key, name),
         }
     }
 
@@ -80,9 +112,17 @@ impl Software {
             Self::Pgmq => "hashtext of \"pgmq.queue_\" and a name in meta",
             Self::GoodJobs => "md5 of \"good_jobs-\" and an id in good_jobs",
             Self::GoodJobsActive => "md5 of \"good_jobs-\" and an active_job_id in good_jobs",
+            Self::GoodJobsFinished => "md5 of \"good_jobs-\" and an id in good_jobs; the job is done",
+            Self::Flyway => "0x466C79776179 and the hash code of the quoted name of its table",
+            Self::GolangMigrate => "1486364155 * crc32 of schema, table and database",
             Self::GoodJobProcesses => "md5 of \"good_job_processes-\" and an id in good_job_processes",
             Self::Que => "an id in que_jobs",
             Self::Terraform => "an id in states",
         }
     }
+}
+
+/// `Flyway`, and the table unless it is the usual one.
+fn place_of(tool: &str, table: &str, usual: &str) -> Text {
+    if table == usual { tool.into() } else { format!("{tool} {table}").into() }
 }

@@ -40,7 +40,23 @@ pub fn render(report: &Report, format: CheckFormat) -> String {
 fn plain(about: &str, columns: usize) -> String {
     let line = text::one_line_prefix(about, columns);
     let line = text::fit(&line, columns);
-    text::ascii(&line).chars().map(|c| if c == '|' { '/' } else { c }).filter(char::is_ascii).collect()
+    let mut plain = String::new();
+    for character in line.chars() {
+        let ascii = text::ascii(character.encode_utf8(&mut [0; 4])).into_owned();
+        let piece = match ascii.as_str() {
+            "|" => "/".to_owned(),
+            // A name in another script stays a name: `\u62a5`.
+            _ if !character.is_ascii() && ascii.starts_with('?') => {
+                format!("\\u{:04x}", u32::from(character))
+            }
+            _ => ascii,
+        };
+        if plain.len() + piece.len() > columns {
+            break;
+        }
+        plain.push_str(&piece);
+    }
+    plain
 }
 
 fn value(judged: &Judged) -> String {

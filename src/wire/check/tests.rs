@@ -143,6 +143,12 @@ fn a_plugin_says_it_in_a_line_and_has_performance_data() {
     let text = render(&report, CheckFormat::Plugin);
     assert_eq!((text.lines().count(), text.matches('|').count()), (4, 1), "{text}");
     assert!(text.len() < 8192 && text.is_ascii() && !text.contains('\u{1b}'), "{text}");
+    // A name in another script is not lost.
+    if let Some(worst) = report.checks.first_mut() {
+        worst.about = "报表 late".to_owned();
+    }
+    let text = render(&report, CheckFormat::Plugin);
+    assert!(text.contains("\\u62a5\\u8868 late"), "{text}");
 }
 
 #[test]

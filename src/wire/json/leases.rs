@@ -40,7 +40,7 @@ pub(super) fn leases<'a>(view: &'a View, snapshot: &Snapshot) -> Vec<Lease<'a>> 
         source: &row.source,
         id: &row.name,
         owner: row.owner.as_deref(),
-        acquired_at: row.acquired_at.or(row.renewed_at).map(Time),
+        acquired_at: row.acquired_at.map(Time),
         expires_at: row.expires_at.map(Time),
         expired: row.state == LeaseState::Expired,
         token: row.token,

@@ -82,7 +82,7 @@ async fn the_end_is_that_of_the_servers_clock_and_a_release_empties_the_owner() 
     let ends = |lease: &Value, key: &str| {
         chrono::DateTime::parse_from_rfc3339(lease[key].as_str().unwrap()).unwrap()
     };
-    assert_eq!((ends(lease, "expires_at") - ends(lease, "acquired_at")).num_seconds(), 20);
+    assert_eq!((ends(lease, "expires_at") - ends(lease, "renewed_at")).num_seconds(), 20);
     let subject = json["findings"].as_array().unwrap().iter().find(|one| one["check"] == "expired_lease");
     let expected = serde_json::json!({"kind": "lease", "source": "public.distlock", "id": "1"});
     assert_eq!(subject.unwrap()["subject"], expected);

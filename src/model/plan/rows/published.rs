@@ -28,8 +28,10 @@ pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) ->
     if let [row] = plan.rows.as_slice()
         && let TargetKind::Published(target) = &row.target.what
     {
-        let name = target.name.as_deref().filter(|name| is_typable(name));
-        plan.confirm = Confirm::of(1, Some(name.map_or_else(|| target.task_id.to_string(), str::to_owned)));
+        // A name that not every keyboard has, as `unlock` of such a lease; a number would be taken for a pid.
+        let is_word = |name: &&str| is_typable(name) && !name.bytes().all(|byte| byte.is_ascii_digit());
+        let name = target.name.as_deref().filter(is_word);
+        plan.confirm = Confirm::of(1, Some(name.unwrap_or("recover").to_owned()));
     }
     plan
 }

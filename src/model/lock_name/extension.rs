@@ -1,9 +1,12 @@
-//! Citus takes advisory locks outside the two key spaces of the SQL functions.
+//! Extensions take advisory locks outside the two key spaces of the SQL functions.
 
 use super::LockName;
 use crate::model::lock::{LockTag, LockType};
 
-/// What Citus locks, by `objsubid` (`AdvisoryLocktagClass` in `src/include/distributed/resource_lock.h`). Most are
+/// The fourth field of the locks of `TimescaleDB`'s jobs (`src/utils.h` there): the first two are the database and the job.
+const TIMESCALE_JOB: u16 = 29_749;
+
+/// What `TimescaleDB` and Citus lock, by `objsubid` (`AdvisoryLocktagClass` in `src/include/distributed/resource_lock.h`). Most are
 /// `(classid << 32) | objid`; where both halves mean something of their own they are shown apart.
 pub(super) fn resolve(tag: &LockTag) -> Option<LockName> {
     if tag.locktype() != LockType::Advisory {
@@ -23,7 +26,14 @@ pub(super) fn resolve(tag: &LockTag) -> Option<LockName> {
         13 => format!("Citus placement of colocation group {id}"),
         14 => format!("Citus background task {id}"),
         15 => format!("Citus DDL {id}"),
-        _ if class > 3 => format!("Citus lock of class {class}"),
+        TIMESCALE_JOB if low == 0 => {
+            let origin = "an advisory lock of class 29749, known only from TimescaleDB";
+            return Some(LockName::new(format!("TimescaleDB job {high}"), false, origin));
+        }
+        _ if class > 3 => {
+            let origin = "an extension took it: SQL functions use the classes 1 and 2";
+            return Some(LockName::new(format!("extension lock of class {class}"), false, origin));
+        }
         _ => return None,
     };
     let origin = format!("an advisory lock of class {class}, known only from Citus");

@@ -1,0 +1,29 @@
+//! Whose statement and application tell what a lock is called.
+
+use super::backend::Backend;
+use super::lock::{LockTag, LockType};
+use super::lock_name::LockNames;
+use super::view::SnapshotView;
+use super::words;
+
+/// Waiters whose statements and applications may tell the name of a key.
+const ASKED: usize = 4;
+
+impl<'a> SnapshotView<'a> {
+    /// The session that tells what a lock is called, for every screen: `pid`, which holds it or waits for it; of an advisory lock else one of the
+    /// first that wait for it.
+    pub fn namer(self, names: &LockNames, tag: &LockTag, pid: Option<i32>) -> Option<&'a Backend> {
+        let own = pid.and_then(|pid| self.backend(pid));
+        if tag.locktype() != LockType::Advisory {
+            return own;
+        }
+        let Some(queue) = self.view.index.queue(&self.view.graph, tag) else { return own };
+        let holders = queue.holders.iter().filter_map(|holder| self.backend(holder.party.pid()));
+        let waiters = queue.waiters.iter().filter_map(|waiter| self.backend(waiter.pid));
+        let mut all = own.into_iter().chain(holders.take(ASKED)).chain(waiters.take(ASKED));
+        let is_sure = |backend: &&Backend| {
+            words::lock_name(self.snapshot, names, tag, Some(backend)).is_some_and(|name| !name.uncertain)
+        };
+        all.find(is_sure).or(own)
+    }
+}
