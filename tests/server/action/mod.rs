@@ -1,6 +1,7 @@
 //! What the executor does to real servers, and above all what it does not.
 
 mod blocks;
+mod consequences;
 mod crowded;
 mod encodings;
 mod identity;
