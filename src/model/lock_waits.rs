@@ -191,6 +191,8 @@ impl SeenWait<'_> {
                 lock.name = name();
             }
             lock.waits += 1;
+        } else if lock.waiting == 0 && has_no_name(lock) {
+            lock.name = name();
         }
         lock.total += length - counted.unwrap_or_default();
         if length > lock.longest {
@@ -215,6 +217,11 @@ impl SeenWait<'_> {
             last: self.now,
         }
     }
+}
+
+/// Whether its table had no name yet: the number stands for it.
+fn has_no_name(lock: &WaitedLock) -> bool {
+    lock.tag.relation().is_some_and(|oid| lock.name.ends_with(&format!("relation {oid}")))
 }
 
 /// A table that was dropped and made anew has another number: to people it is the one that nobody waits for any more.
@@ -264,7 +271,15 @@ mod tests {
 
     /// Sessions from 1 on that wait for a lock which 100 holds, each for so many seconds at the moment `now`.
     fn looked(counter: &mut WaitCounter, now: f64, tag: LockTag, waits: &[f64]) -> Arc<LockWaits> {
-        let mut builder = Builder { now, ..Builder::default() };
+        looked_with(counter, Builder { now, ..Builder::default() }, tag, waits)
+    }
+
+    fn looked_with(
+        counter: &mut WaitCounter,
+        mut builder: Builder,
+        tag: LockTag,
+        waits: &[f64],
+    ) -> Arc<LockWaits> {
         builder.session(100, "app@web", State::IdleInTransaction, 60.0, "SELECT 1");
         builder.lock(100, tag, LockMode::Exclusive, None);
         for (pid, wait) in (1..).zip(waits) {
@@ -290,6 +305,14 @@ mod tests {
         assert_eq!(numbers(&over), [(2, 2.0, 1.5, 0)], "nobody waits any more, and what was counted stays");
         assert_eq!(numbers(&looked(&mut counter, 9.0, tag, &[0.25])), [(3, 2.25, 1.5, 1)], "another wait");
         assert_eq!(looked(&mut counter, 9.0, tag, &[]).since, Some(at(0.0)));
+    }
+
+    #[test]
+    fn a_table_has_its_name_as_soon_as_it_is_known() {
+        let (mut counter, tag) = (WaitCounter::default(), relation(5));
+        assert_eq!(&*looked(&mut counter, 1.0, tag, &[0.5]).locks[0].name, "relation 5");
+        let named = Builder { now: 2.0, relations: vec![(5, "accounts")], ..Builder::default() };
+        assert_eq!(&*looked_with(&mut counter, named, tag, &[1.5]).locks[0].name, "accounts");
     }
 
     #[test]

@@ -41,16 +41,20 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     };
     let percent = (share * 100.0).floor();
     let number = |many: usize| count(many as u64);
-    let of = format!("{} of {}", number(taken), count(server.lock_slots.into()));
-    let most = most.map(|(party, has)| (party, super::check_input::party_text(party), number(has)));
-    let by = most.as_ref().map_or_else(String::new, |(_, name, has)| format!("; {name} has {has}"));
-    let summary = format!("lock table at least {percent:.0}% full: {of} guaranteed locks{by}");
+    let of = count(server.lock_slots.into());
+    let most = most.map(|(party, has)| (party, super::check_input::party_text(party), has));
+    let by =
+        most.as_ref().map_or_else(String::new, |(_, name, has)| format!("; {name} has {}", number(*has)));
+    let summary =
+        format!("lock table has at least {} locks, {percent:.0}% of the guaranteed {of}{by}", number(taken));
     let subject = most.as_ref().map_or(Subject::Server, |(party, ..)| look.subject(*party));
     let mut finding = Finding::new(CHECK, severity, summary, subject)
-        .short(format!("lock table ≥{percent:.0}% full{by}"))
+        .short(format!("lock table has ≥{percent:.0}% of its guaranteed locks{by}"))
         .about("when it is full, statements fail with \"out of shared memory\" (53200): max_locks_per_transaction");
-    if let Some((Party::Backend(pid), ..)) = most {
-        finding = finding.running(look.statement(pid));
+    if let Some((Party::Backend(pid), _, has)) = most {
+        // Without it there would be room.
+        let is_most = (taken - has.min(taken)) < taken / 2;
+        finding = Finding { help: is_most.then_some("terminate"), ..finding.running(look.statement(pid)) };
     }
     vec![finding]
 }

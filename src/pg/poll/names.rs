@@ -70,9 +70,11 @@ pub(super) struct NameCache {
     roles: ByOid,
     /// What the role may do; none before it was told.
     rights: Option<Arc<Rights>>,
-    /// What was asked for since the last renewal, found or not.
+    /// What was asked for since the last renewal, and without a name in the last seconds.
     asked: Asked,
     renewed: Instant,
+    /// When what had no name was last asked for again.
+    asked_again: Instant,
     rest_until: Option<Instant>,
     asking: Background<FoundNames>,
 }
@@ -96,6 +98,7 @@ impl NameCache {
             rights: None,
             asked: Asked::default(),
             renewed: clock::monotonic(),
+            asked_again: clock::monotonic(),
             rest_until: None,
             asking: Background::default(),
         }
@@ -161,6 +164,15 @@ impl NameCache {
             self.forget(&used);
         }
         let Self { asked, names, roles, .. } = self;
+        // A table has no name for others until the transaction that creates it has committed.
+        if now.duration_since(self.asked_again) > REST {
+            self.asked_again = now;
+            let datid = self.datid;
+            let has_name =
+                |oid: &u32| [datid, 0].iter().any(|datid| names.relations.contains_key(&(*datid, *oid)));
+            asked.relations.retain(has_name);
+            asked.objects.retain(|object| names.objects.contains_key(object));
+        }
         let mut databases = renew;
         for oid in used.databases {
             databases |= !names.databases.contains_key(&oid) && asked.databases.insert(oid);

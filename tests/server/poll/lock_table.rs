@@ -17,11 +17,11 @@ async fn found(info: &ConnInfo) -> Option<Finding> {
     view.findings.iter().find(|finding| finding.check == "lock_table").cloned()
 }
 
-/// The numbers of `at least 52% full: 52 of 100 guaranteed locks`.
+/// The numbers of `at least 52 locks, 52% of the guaranteed 100`.
 fn numbers(finding: &Finding) -> (i64, i64) {
     let words = finding.summary.replace(',', "");
     let mut numbers = words.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok());
-    let (_, taken, room) = (numbers.next().unwrap(), numbers.next().unwrap(), numbers.next().unwrap());
+    let (taken, _, room) = (numbers.next().unwrap(), numbers.next().unwrap(), numbers.next().unwrap());
     (taken, room)
 }
 

@@ -342,9 +342,9 @@ fn a_lock_table_that_fills_is_reported_with_the_session_that_has_most() {
         |number: u32| (0..number).map(|key| strong(key, if key < 30 { 7 } else { 8 })).collect::<Vec<_>>();
     assert_eq!(of(held(49)), None);
     let finding = of(held(52)).unwrap();
-    let words = "lock table at least 52% full: 52 of 100 guaranteed locks; 7 has 30";
+    let words = "lock table has at least 52 locks, 52% of the guaranteed 100; 7 has 30";
     assert_eq!((&*finding.summary, finding.severity), (words, Severity::Info));
-    assert!(finding.is_about(Party::Backend(7)));
+    assert!(finding.is_about(Party::Backend(7)) && finding.help == Some("terminate"));
     assert_eq!(of(held(75)).unwrap().severity, Severity::Warning);
     assert_eq!(of(held(100)).unwrap().severity, Severity::Critical);
 
@@ -357,7 +357,7 @@ fn a_lock_table_that_fills_is_reported_with_the_session_that_has_most() {
     assert_eq!(of((0..90_i32).map(|pid| weak(pid.unsigned_abs(), pid)).collect()), None);
     assert_eq!(of((0..65).map(|table| weak(table, 7)).collect()), None);
     let finding = of((0..66).map(|table| weak(table, 7)).collect()).unwrap();
-    assert!(finding.summary.contains("at least 50% full"), "{}", finding.summary);
+    assert!(finding.summary.contains("50 locks, 50% of"), "{}", finding.summary);
     let predicate = |table| Lock { mode: LockMode::SIRead, ..weak(table, 7) };
     assert_eq!(of((0..200).map(predicate).collect()), None);
 }
