@@ -205,6 +205,9 @@ const CASES: &[Case] = &[
     },
 ];
 
+/// So many times in a row a session is seen in its state before the signal.
+const LASTS: u32 = 20;
+
 /// Reads nothing and sends nothing of a COPY; any other statement is awaited.
 async fn run(client: &Client, statement: &str) {
     if statement.ends_with("TO STDOUT") {
@@ -243,6 +246,8 @@ async fn play(info: &ConnInfo, case: &'static Case, verb: Verb) {
     let running = std::sync::Arc::clone(&victim);
     let task = (!case.then.is_empty()).then(|| tokio::spawn(async move { run(&running, case.then).await }));
     let seen = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = $1";
+    // A client that does not read is waited for a moment before its buffers are full: the event has to last.
+    let mut lasts = 0;
     wait_until(&name, async || {
         let row = look.query_one(seen, &[&victim_pid]).await.unwrap();
         let event = row.get::<_, Option<String>>(1);
@@ -250,7 +255,9 @@ async fn play(info: &ConnInfo, case: &'static Case, verb: Verb) {
             Event::None => true,
             Event::Is(expected) => event.as_deref() == Some(expected),
         };
-        row.get::<_, Option<String>>(0).as_deref() == Some(case.state) && is_event
+        let is_so = row.get::<_, Option<String>>(0).as_deref() == Some(case.state) && is_event;
+        lasts = if is_so { lasts + 1 } else { 0 };
+        lasts > LASTS
     })
     .await;
 

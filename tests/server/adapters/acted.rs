@@ -240,7 +240,9 @@ async fn a_job_of_oban_in_python_is_given_back_without_waiting_for_its_rescuer()
     for name in ["Silent", "Absent"] {
         let plan = ground.job(name);
         assert!(
-            plan.rows[0].cautions[0].words.ends_with("its late finish is not taken, and the job runs again"),
+            plan.rows[0].cautions[0]
+                .words
+                .ends_with("its late finish is not accepted, and the job runs again"),
             "{:?}",
             plan.rows[0].cautions
         );

@@ -58,7 +58,7 @@ async fn oban(woken_after: usize) -> (usize, usize) {
         .await;
     let plan = recovery(&system);
     let words = &plan.rows[0].cautions[0].words;
-    assert!(words.ends_with("its late finish is not taken, and the job runs again"), "{words}");
+    assert!(words.ends_with("its late finish is not accepted, and the job runs again"), "{words}");
     let mut hands = Hands::of(system.stage.info()).await;
     let targets: Vec<TargetKind> = plan.rows.iter().map(|row| row.target.what.clone()).collect();
     let waker = wake_after(&first, &hands.notes, woken_after);
