@@ -26,7 +26,7 @@ async fn laravel() {
         ("Later", 0, "NULL::timestamptz", "now() + interval '1 hour'"),
     ]
     .map(|(name, attempts, reserved, available)| {
-        format!("('default', '{}', {attempts}, extract(epoch FROM {reserved}), extract(epoch FROM {available}), extract(epoch FROM now()))", payload(name))
+        format!("('default', '{}', {attempts}, extract(epoch FROM {reserved}), floor(extract(epoch FROM {available})), extract(epoch FROM now()))", payload(name))
     })
     .to_vec();
     let rows = format!(
@@ -88,13 +88,14 @@ async fn symfony_messenger() {
             body(name)
         )
     };
+    // Its times are whole seconds, rounded: what is due now would be due in half a second.
     let rows = format!(
         "INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at, delivered_at) VALUES {}, {}, {}, {}, {};
          INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at) VALUES
-            ('{{}}', '{{\"type\":\"App\\\\Message\\\\Json\",\"Content-Type\":\"application/json\"}}', 'default', now() AT TIME ZONE 'UTC', now() AT TIME ZONE 'UTC')",
+            ('{{}}', '{{\"type\":\"App\\\\Message\\\\Json\",\"Content-Type\":\"application/json\"}}', 'default', now() AT TIME ZONE 'UTC', (now() - interval '2 s') AT TIME ZONE 'UTC')",
         message("Runs", "default", "", "- interval '5 minutes'"),
         message("Lost", "default", "", "- interval '61 minutes'"),
-        message("Due", "async", "", "+ NULL::interval"),
+        message("Due", "async", "- interval '2 s'", "+ NULL::interval"),
         message("Later", "default", "+ interval '1 hour'", "+ NULL::interval"),
         message("Failed", "failed", "", "+ NULL::interval"),
     );

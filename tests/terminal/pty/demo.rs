@@ -81,7 +81,7 @@ fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     screen.keys("y");
     screen.shows("its session ended");
     // The other shortcuts of the line: `4`, then `R` on an orphan.
-    screen.shows(" orphaned, ");
+    screen.shows(" orphan ─");
     screen.keys("4");
     screen.shows("─ Tasks");
     screen.hides("─ Chains");
@@ -109,12 +109,12 @@ fn every_screen_of_the_demo_has_rows_in_one_language() {
     screen.shows("prepared transaction invoice_1");
     for (key, rows) in [
         ("1", &["psql-anna", "worker-"][..]),
-        ("2", &["nightly-export", "prepared", "billing"]),
+        ("2", &["nightly export", "prepared", "billing"]),
         ("3", &["nightly export", "invoices"]),
         ("4", &["running", "worker-"]),
         ("5", &["held", "node-"]),
         ("6", &["consumer-", "pending", "_"]),
-        ("7", &["nightly-export", "idle in transaction"]),
+        ("7", &["nightly-e", "idle in xact"]),
         ("8", &["began to block others"]),
         ("9", &["nightly export"]),
     ] {
