@@ -47,7 +47,7 @@ async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
         (
             "('c', 't4', 'g', 'Taken', 'g', ms('1 h'), 'ACQUIRED')",
             "Quartz: job g.Taken will not continue without help",
-            "its trigger is ACQUIRED, and no fired row has its owner: no node continues it again",
+            "its trigger is ACQUIRED, and no fired row has its owner: no node takes it again",
         ),
         (
             "('c', 't4', 'g', 'Left', 'g', ms('1 h'), 'BLOCKED')",
