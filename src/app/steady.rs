@@ -1,5 +1,5 @@
-//! The findings from view to view. Rows that come, go and change places with every snapshot cannot be read: one that has ended stays for a
-//! moment, two change places only when their order lasts, and nothing is critical at first sight.
+//! The findings from view to view. Rows that appear, vanish and change places with every snapshot cannot be read: one that lasted and has
+//! ended stays for a moment, two change places only when their order lasts, and nothing is critical at first sight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::panes::{RowId, findings::id_of};
 use crate::model::Timestamp;
 use crate::model::finding::{Finding, Severity};
 
-/// Seconds for which a finding that has ended stays.
+/// Seconds for which a finding that has ended stays, if it was there for as long: in a chain each session is the root for a moment.
 const STAYS: f64 = 5.0;
 /// Two rows change places when they have had the other order in so many snapshots.
 const ORDERS: usize = 3;
@@ -24,32 +24,35 @@ const MOST: usize = 500;
 /// The findings as they are shown.
 #[derive(Debug, Default)]
 pub(super) struct Steady {
-    /// What the shown ones were made of.
-    of: Arc<Vec<Finding>>,
+    /// The findings of the snapshot from which the shown ones were made.
+    source: Arc<Vec<Finding>>,
     shown: Arc<Vec<Finding>>,
+    /// When each was seen first; none for what was there at the start.
+    first: FxHashMap<RowId, Option<Timestamp>>,
     /// The places in the newest snapshots, the newest last.
     places: VecDeque<FxHashMap<RowId, usize>>,
 }
 
 impl Steady {
-    /// What is shown of the findings of a snapshot. While `is_read`, new ones come below those that are as bad, and none changes places.
+    /// The rows for the findings of a snapshot. While `is_read`, new ones are added below those that are as bad, and none changes places.
     pub(super) fn arrange(
         &mut self,
         new: &Arc<Vec<Finding>>,
         at: Timestamp,
         is_read: bool,
     ) -> Arc<Vec<Finding>> {
-        if Arc::ptr_eq(&self.of, new) {
+        if Arc::ptr_eq(&self.source, new) {
             return Arc::clone(&self.shown);
         }
-        self.of = Arc::clone(new);
+        self.source = Arc::clone(new);
         if new.len() > MOST || self.shown.len() > MOST {
             self.places.clear();
             self.shown = Arc::clone(new);
             return Arc::clone(&self.shown);
         }
-        // What is there at the start has not just begun.
-        let before: FxHashSet<RowId> = if self.places.is_empty() {
+        // Findings of the first snapshot have not just begun.
+        let is_start = self.places.is_empty();
+        let before: FxHashSet<RowId> = if is_start {
             new.iter().map(id_of).collect()
         } else {
             self.shown.iter().filter(|it| it.ended.is_none()).map(id_of).collect()
@@ -61,6 +64,9 @@ impl Steady {
             self.places.pop_front();
         }
         let mut rows = self.kept(&judged, at);
+        let shown = rows.iter().chain(&judged).map(id_of);
+        self.first =
+            shown.map(|id| (id, self.first.get(&id).copied().unwrap_or((!is_start).then_some(at)))).collect();
         self.insert(&mut rows, judged, is_read);
         if !is_read {
             self.exchange(&mut rows);
@@ -78,14 +84,16 @@ impl Steady {
                 return Some((*now).clone());
             }
             let ended = finding.ended.unwrap_or(at);
-            let stays = (0.0..STAYS).contains(&(at - ended).as_seconds_f64());
-            (stays && !subjects.contains(&finding.subject))
+            let seconds = |from: Timestamp, to: Timestamp| (to - from).as_seconds_f64();
+            let first = self.first.get(&id_of(finding)).copied().flatten();
+            let lasted = first.or(finding.row_since()).is_none_or(|first| seconds(first, ended) >= STAYS);
+            (lasted && (0.0..STAYS).contains(&seconds(ended, at)) && !subjects.contains(&finding.subject))
                 .then(|| Finding { ended: Some(ended), ..finding.clone() })
         });
         kept.collect()
     }
 
-    /// Adds what is new: in its order, or where somebody reads below what is as bad.
+    /// Adds new findings: in their order, or while the rows are read below those that are as bad and have not ended.
     fn insert(&self, rows: &mut Vec<Finding>, new: Vec<Finding>, is_read: bool) {
         let mut there: FxHashSet<RowId> = rows.iter().filter(|row| row.ended.is_none()).map(id_of).collect();
         let place = |row: &Finding| self.places.back().and_then(|places| places.get(&id_of(row)).copied());
@@ -96,7 +104,7 @@ impl Steady {
             let own = place(&finding);
             let after = |row: &Finding| {
                 if is_read {
-                    row.severity >= finding.severity
+                    row.ended.is_none() && row.severity >= finding.severity
                 } else {
                     row.ended.is_none() && place(row) < own
                 }
@@ -191,6 +199,17 @@ mod tests {
         assert_eq!(shown(&mut steady, 7, false, &all), all);
     }
 
+    /// In a chain each session is the root for a moment: as ended rows they would hide the one that is it now.
+    #[test]
+    fn what_was_there_for_a_moment_does_not_stay() {
+        let mut steady = Steady::default();
+        let root = |pid| [(pid, Critical), (9, Warning)];
+        assert_eq!(shown(&mut steady, 0, false, &root(1)), root(1));
+        assert_eq!(shown(&mut steady, 1, false, &root(2)), [(2, Warning), (-1, Critical), (9, Warning)]);
+        assert_eq!(shown(&mut steady, 2, true, &root(3)), [(-1, Critical), (9, Warning), (3, Warning)]);
+        assert_eq!(shown(&mut steady, 6, true, &root(3)), [(9, Warning), (3, Critical)]);
+    }
+
     #[test]
     fn what_goes_on_under_another_check_has_not_ended() {
         let mut steady = Steady::default();
@@ -222,7 +241,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two rows change places only when their order lasts, and nobody reads them; and none is lost.
+        /// Two rows change places only when their order lasts and they are not read, and none is lost.
         #[test]
         fn the_order_lasts(steps in vec((0..4u8, subsequence((1..=9).collect::<Vec<i32>>(), 5..=9).prop_shuffle()), 1..80)) {
             let mut steady = Steady::default();

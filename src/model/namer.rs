@@ -1,5 +1,7 @@
 //! Whose statement and application tell what a lock is called.
 
+use std::cell::OnceCell;
+
 use super::backend::Backend;
 use super::lock::{LockTag, LockType};
 use super::lock_name::LockNames;
@@ -21,8 +23,11 @@ impl<'a> SnapshotView<'a> {
         let holders = queue.holders.iter().filter_map(|holder| self.backend(holder.party.pid()));
         let waiters = queue.waiters.iter().filter_map(|waiter| self.backend(waiter.pid));
         let mut all = own.into_iter().chain(holders.take(ASKED)).chain(waiters.take(ASKED));
+        let hashed = OnceCell::new();
+        let hashed = || hashed.get_or_init(|| words::hashed_name(self.snapshot, tag)).clone();
         let is_sure = |backend: &&Backend| {
-            words::lock_name(self.snapshot, names, tag, Some(backend)).is_some_and(|name| !name.uncertain)
+            let name = words::lock_name_or(self.snapshot, names, (tag, Some(*backend)), hashed);
+            name.is_some_and(|name| !name.uncertain)
         };
         all.find(is_sure).or(own)
     }

@@ -14,6 +14,16 @@ pub fn lock_name(
     tag: &LockTag,
     holder: Option<&Backend>,
 ) -> Option<LockName> {
+    lock_name_or(snapshot, lock_names, (tag, holder), || hashed_name(snapshot, tag))
+}
+
+/// The same for several holders of one lock, of which what is hashed is the same.
+pub(super) fn lock_name_or(
+    snapshot: &Snapshot,
+    lock_names: &LockNames,
+    (tag, holder): (&LockTag, Option<&Backend>),
+    hashed: impl FnOnce() -> Option<LockName>,
+) -> Option<LockName> {
     if tag.locktype() != LockType::Advisory {
         return None;
     }
@@ -35,7 +45,7 @@ pub fn lock_name(
     let row = row_name(snapshot, tag, statement.map(|query| &**query.unredacted()));
     match row {
         Some(row) if !row.uncertain => Some(row),
-        row => said().or(row).or_else(|| hashed_name(snapshot, tag)).or(known),
+        row => said().or(row).or_else(hashed).or(known),
     }
 }
 
@@ -46,7 +56,7 @@ const SMALLEST_HASH: i64 = 1 << 20;
 const HASHED: usize = 1_000;
 
 /// The task of whose name or type, or the rate limit of whose key, a key of the own database is the hash.
-fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
+pub(super) fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     let key = tag
         .advisory_key()
         .filter(|key| matches!(key, LockKey::Bigint(number) if number.abs() >= SMALLEST_HASH))?;

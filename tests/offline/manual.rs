@@ -56,6 +56,16 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// From a clone two commands are enough: one for the demo, one for the tests.
+#[test]
+fn the_readme_has_the_commands_for_the_demo_and_the_tests() {
+    let pages = pages();
+    let readme = &page(&pages, "README.md").text;
+    for command in ["`cargo run -- demo`", "`tests/run.sh`"] {
+        assert!(readme.contains(command), "{command}");
+    }
+}
+
 #[test]
 fn every_link_leads_somewhere() {
     let pages = pages();

@@ -14,7 +14,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// Of a name in English and in Chinese the one in this language.
+    /// The name in this language, given the English and the Chinese one.
     #[must_use]
     pub fn of<T>(self, (english, chinese): (T, T)) -> T {
         match self {

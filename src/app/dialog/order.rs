@@ -7,7 +7,7 @@ use crate::app::subject;
 use crate::model::plan::{self, ActionPlan, CommandId, Confirm, PlanContext, Scope, Verb};
 use crate::model::task::{TaskRow, TaskState};
 
-/// What a key asks for: what to do, and to what.
+/// The request of a shortcut: the action and its targets.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// What is to be done.

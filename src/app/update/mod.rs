@@ -124,7 +124,8 @@ impl App {
     /// A view with the findings as they are shown.
     fn steadied(&mut self, view: Arc<View>) -> Arc<View> {
         let Some(at) = view.snapshot.as_deref().map(|snapshot| snapshot.taken_at) else { return view };
-        let is_read = self.findings_read.is_some_and(|read| (0.0..READ).contains(&(at - read).as_seconds_f64()));
+        let is_read =
+            self.findings_read.is_some_and(|read| (0.0..READ).contains(&(at - read).as_seconds_f64()));
         let findings = self.steady.arrange(&view.findings, at, is_read);
         Arc::new(View { findings, ..View::clone(&view) })
     }

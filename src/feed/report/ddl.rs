@@ -1,4 +1,4 @@
-//! Statements that take a strong lock on a table: the longest wait of one, and those that were begun again and again. Snapshots show only
+//! Statements that take a strong lock on a table: the longest wait of one, and those that were run repeatedly. Snapshots show only
 //! a part of short runs, but the server keeps the last statement of an idle session and when it began and ended.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,7 +28,7 @@ const SHOWN: usize = 100;
 const STATEMENTS: usize = 200;
 const RUNS: usize = 10_000;
 
-/// What is known of one statement.
+/// One statement, and its runs.
 #[derive(Debug)]
 struct Seen {
     tries: Tries,
@@ -106,7 +106,7 @@ impl Ddl {
         tries.waiting += usize::from(waits);
     }
 
-    /// What was begun again and again, the most often first.
+    /// Statements that were run repeatedly, the most frequent first.
     pub(super) fn tries(&self) -> Vec<Tries> {
         let repeated = self.seen.values().filter(|seen| seen.runs.len() >= REPEATED);
         let mut tries: Vec<Tries> = repeated.map(|seen| seen.tries.clone()).collect();

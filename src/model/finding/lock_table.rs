@@ -1,4 +1,5 @@
-//! The shared lock table: once it is full, whoever asks for one more lock gets "out of shared memory", however few locks it has itself.
+//! The shared lock table: once it is full, any session that requests one more lock fails with "out of shared memory", even if it has few
+//! locks itself.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,15 +18,15 @@ const FILLING: f64 = 0.5;
 /// Share from which on it is a warning.
 const NEARLY_FULL: f64 = 0.75;
 
-/// How many locks are in the table for certain, against the number that it has room for for certain: what is left of other shared memory
-/// may make room for some more.
+/// Compares the locks that are certainly in the table with the number that it is guaranteed to hold; unused shared memory can hold some
+/// more.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let (Some(server), Observed::Read(locks)) = (look.snapshot.server(), look.snapshot.locks.observed())
     else {
         return Vec::new();
     };
     let room = f64::from(server.lock_slots);
-    // What has few rows needs no counting.
+    // With fewer rows than that there is nothing to count.
     if room == 0.0 || as_f64(locks.len()) < room * FILLING {
         return Vec::new();
     }
@@ -52,14 +53,14 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         .short(format!("lock table has ≥{percent:.0}% of its guaranteed locks{by}"))
         .about("when it is full, statements fail with \"out of shared memory\" (53200): max_locks_per_transaction");
     if let Some((Party::Backend(pid), _, has)) = most {
-        // Without it there would be room.
+        // Terminating it would empty more than half of the table.
         let is_most = (taken - has.min(taken)) < taken / 2;
         finding = Finding { help: is_most.then_some("terminate"), ..finding.running(look.statement(pid)) };
     }
     vec![finding]
 }
 
-/// A lower bound of the locks in the table, and who has most of them. `pg_locks` has a row for each mode of each holder, among them those
+/// A lower bound of the locks in the table, and the holder of most of them. `pg_locks` has a row for each mode of each holder, among them those
 /// that are in no shared table: predicate locks, and what a backend keeps in its own slots (`EligibleForRelationFastPath` in lock.c).
 fn taken(locks: &[Lock], server: &Server) -> (usize, Option<(Party, usize)>) {
     let mut shared: FxHashSet<&LockTag> = FxHashSet::default();

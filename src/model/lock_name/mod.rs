@@ -219,16 +219,21 @@ impl LockNames {
         texts: impl IntoIterator<Item = (&'static str, &'a str)>,
     ) -> Option<LockName> {
         let LockKey::Bigint(number) = key else { return None };
+        // A lock is named whenever it is shown: there may be thousands of texts.
+        let short = i32::try_from(number).ok();
+        let mut whole = String::new();
         texts.into_iter().find_map(|(before, text)| {
-            let text = format!("{before}{text}");
-            let origin = if i64::from(hash::hashtext(text.as_bytes())) == number {
+            whole.clear();
+            whole.push_str(before);
+            whole.push_str(text);
+            let origin = if short.is_some_and(|short| hash::hashtext(whole.as_bytes()) == short) {
                 "hashtext of a name in the tables"
-            } else if hash::md5_keys(&text).contains(&number) {
+            } else if hash::md5_keys(&whole).contains(&number) {
                 "md5 of a name in the tables"
             } else {
                 return None;
             };
-            Some(LockName::new(text, false, origin))
+            Some(LockName::new(whole.as_str(), false, origin))
         })
     }
 

@@ -73,7 +73,7 @@ pub(super) struct NameCache {
     /// What was asked for since the last renewal, and without a name in the last seconds.
     asked: Asked,
     renewed: Instant,
-    /// When what had no name was last asked for again.
+    /// When objects without a name were last asked for again.
     asked_again: Instant,
     rest_until: Option<Instant>,
     asking: Background<FoundNames>,

@@ -56,7 +56,7 @@ impl Source {
                  FROM {schema}.fetch_tasks($1, $2, $3) f",
                 bytes("f.task_type")
             ),
-            // What an item is called says what to do with it.
+            // The name of an item determines its work.
             Self::Queue => format!(
                 "SELECT f.task_id, f.task_id, {name}, {name}, {payload}, f.attempt, f.max_attempts, f.timeout_seconds, \
                  {schema}.queue_lock_key(f.task_id) FROM {schema}.claim_queue_items($1, $2, $3) f"

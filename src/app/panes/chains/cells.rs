@@ -24,7 +24,7 @@ pub(super) fn pid(place: Place<'_>, room: u16) -> Cell {
     Cell::toned(format!("{}{label}", guide(place.row, spare)), tone)
 }
 
-/// What leads to a name from its parent, a column for each level. A chain that is deeper than the column is wide says how deep
+/// The lines of the tree in front of a name, one column per level. A chain that is deeper than the column is wide says how deep
 /// instead: the name itself is never cut.
 fn guide(row: ChainRow, room: usize) -> String {
     let corner = if row.last { "└" } else { "├" };
@@ -154,7 +154,7 @@ pub(super) fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
     }
 }
 
-/// Who waits in a group: the one name all share, or how many there are.
+/// The waiters of a group: the name that they share, or their number.
 fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
     let mut names: Vec<String> = Vec::new();
     // Looking at some is enough to know whether they are alike.
@@ -181,7 +181,7 @@ pub(super) fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'
     }
 }
 
-/// What it runs or ran last; of a prepared transaction the name it was prepared with.
+/// The current or last statement; for a prepared transaction its gid.
 pub(super) fn query(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
     match place.party {
         Party::Prepared(xact) => context.prepared(xact).map_or_else(Cell::default, |row| {

@@ -19,7 +19,7 @@ pub(super) fn is_well_formed(page: &str) {
             _ if tag.ends_with('/') || VOID.contains(&name) => {}
             _ => open.push(name),
         }
-        // What is outside of the quotes: the names of the attributes.
+        // The text outside the quotes: the names of the attributes.
         let outside: Vec<&str> = tag.split('"').step_by(2).collect();
         let (last, names) = outside.split_last().unwrap();
         assert!(!last.contains('='), "<{tag}>");
@@ -44,7 +44,7 @@ pub(super) fn is_well_formed(page: &str) {
     assert!(page.contains("content=\"default-src 'none'; style-src 'unsafe-inline'\""));
 }
 
-/// What is between the tags, without what is only shown by the pointer.
+/// The text between the tags, without titles, which only the pointer shows.
 fn words(page: &str) -> String {
     let body = page.split("<body>").nth(1).unwrap();
     let without = |text: &str, element: &str| {
@@ -168,7 +168,7 @@ fn tries_between_two_snapshots_are_reported_as_far_as_they_were_seen() {
     // Redaction is that of the report.
     let report = of(&mut recording, 0..12, Some(Redaction::Queries), waiting).unwrap();
     assert!(!markdown(&report, STYLE).contains("ADD COLUMN"));
-    // What was run twice is no storm.
+    // Two runs are no storm.
     let report = of(&mut recording, 0..2, None, waiting).unwrap();
     assert_eq!(report.tries, []);
 }
