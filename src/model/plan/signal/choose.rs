@@ -212,15 +212,17 @@ fn root(index: &PlanIndex<'_>, party: Party) -> Result<Party, String> {
 /// A party and the others that have to end before those behind it continue: they wait for a list of sessions.
 fn blockers(index: &PlanIndex<'_>, verb: Verb, party: Party) -> Result<Vec<Party>, String> {
     let release = index.look().release(verb, &[party]);
-    if release.still.is_empty() || release.others.is_empty() || release.more {
+    let has_more = !release.still.is_empty() && !release.others.is_empty()
+        || !release.unsure.is_empty() && !release.possible.is_empty();
+    if !has_more || release.more {
         return Err("no other session has to end with it".to_owned());
     }
-    Ok(std::iter::once(party).chain(release.others).collect())
-}
-
-/// `all 4 blockers`.
-pub(in crate::model::plan) fn blockers_words(count: usize) -> String {
-    format!("all {} blockers", crate::text::count(count as u64))
+    let mut all = vec![party];
+    all.extend(release.others);
+    all.extend(release.possible);
+    let mut seen = FxHashSet::default();
+    all.retain(|party| seen.insert(*party));
+    Ok(all)
 }
 
 /// Who else could be meant, where one row of the forest was chosen.
@@ -244,7 +246,10 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     {
         let promise = index.look().promise_of(ask.verb, &blockers).numbers(true);
         let shown = blockers.iter().filter(|party| ask.shows(**party)).count();
-        offers.push((Scope::Blockers, format!("{}: {promise}", blockers_words(shown))));
+        // Which of them must end is not always known.
+        let is_sure = index.look().release(ask.verb, &[party]).possible.is_empty();
+        let kind = if is_sure { "blockers" } else { "possible blockers" };
+        offers.push((Scope::Blockers, format!("all {} {kind}: {promise}", crate::text::count(shown as u64))));
     }
     if !offers.is_empty() {
         let this = if is_group { "these sessions" } else { "this session" };

@@ -8,11 +8,8 @@ use crate::model::output::{Channel, shown};
 use crate::model::plan::context::PlanIndex;
 use crate::model::wait_graph::{Party, Queue};
 use crate::model::words;
-use crate::model::written::{Written, written};
 use crate::text::{self, count};
 
-/// How many locks are told by name.
-const NAMED: usize = 3;
 /// Columns of a query that a fact has.
 const QUERY: usize = 200;
 
@@ -64,18 +61,19 @@ impl<'a> Held<'a> {
             // Which row of a transaction is meant those say who wait for it; what its owner waits for himself is another.
             format!("{} on {}{awaited}", lock.mode.short(), index.lock_words(&lock.tag, pid, first))
         };
-        let named = locks.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+        let named = locks.first().map(name).unwrap_or_default();
         let number = count(locks.len() as u64);
-        let noun = if locks.len() == 1 { "lock" } else { "locks" };
-        let more = if locks.len() > NAMED { ", …" } else { "" };
-        format!("holds {most}{number} {noun}: {named}{more}")
+        match locks.len() {
+            1 => format!("holds {most}1 lock: {named}"),
+            _ => format!("holds {most}{number} locks: {named}, …"),
+        }
     }
 }
 
-/// Its state, its transaction, its locks, where it is from, its query.
+/// Its state, its locks, its client, its query. The effect on data states what is known of its transaction.
 pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>) -> Vec<String> {
     let Some(backend) = index.backend(pid) else { return Vec::new() };
-    let mut facts = vec![state(index, backend), transaction(index, backend), held.words(index, pid)];
+    let mut facts = vec![state(index, backend), held.words(index, pid)];
     facts.push(origin(index, backend));
     if let Some(query) = backend.query.as_ref().filter(|query| !query.is_blank()) {
         let last = match backend.state {
@@ -104,22 +102,6 @@ fn state(index: &PlanIndex<'_>, backend: &Backend) -> String {
         (Some(kind), event) => format!(", waits on {kind} {}", event.unwrap_or("?")),
     };
     text::one_line(&format!("{}{}{own}", state.as_str(), since.unwrap_or_default())).into_owned()
-}
-
-fn transaction(index: &PlanIndex<'_>, backend: &Backend) -> String {
-    match backend.xact_start {
-        None => "no open transaction".to_owned(),
-        Some(start) => {
-            let wrote = match written(index.graph, backend) {
-                Written::No => "has written nothing",
-                Written::Maybe => "has a transaction ID and may have written",
-                Written::ForLock => {
-                    "has a transaction ID for the lock that it waits for, and may have written"
-                }
-            };
-            format!("in a transaction for {}, which {wrote}", index.age_text(start))
-        }
-    }
 }
 
 fn origin(index: &PlanIndex<'_>, backend: &Backend) -> String {

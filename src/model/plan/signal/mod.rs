@@ -66,7 +66,7 @@ pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -
     if offers.is_empty() {
         return plan;
     }
-    let taken = choose::blockers_words(plan.rows.len());
+    let taken = format!("these {} sessions", crate::text::count(plan.rows.len() as u64));
     let title = |(scope, title)| match scope {
         Scope::Blockers if ask.scope == Scope::Blockers => (scope, taken.clone()),
         scope => (scope, title),

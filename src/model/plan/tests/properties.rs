@@ -108,7 +108,9 @@ fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
             }
             (Scope::Blockers, _) => {
                 let release = view.with_snapshot().unwrap().release(ask.verb, &[party]);
-                meant.extend(release.others.into_iter().chain([party]).map(Party::pid));
+                meant.extend(
+                    release.others.into_iter().chain(release.possible).chain([party]).map(Party::pid),
+                );
             }
         }
     }

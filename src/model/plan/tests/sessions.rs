@@ -218,7 +218,6 @@ fn the_facts_say_what_it_holds() {
         row.facts,
         [
             "idle in transaction for 3m12s",
-            "in a transaction for 3m12s, which has a transaction ID and may have written",
             "holds 1 lock: RowExclusive on accounts (17 wait)",
             "in app, from 10.0.3.17, connected 1h00m ago",
             "last query: SELECT * FROM accounts WHERE id = 7 FOR UPDATE",
@@ -227,7 +226,7 @@ fn the_facts_say_what_it_holds() {
     let waits = one(&view, Verb::Cancel, SelectedRow::Backend(id(4410)));
     assert_eq!(waits.rows[0].does, "pg_cancel_backend(4410)");
     assert_eq!(waits.rows[0].facts[0], "waits 2m51s for AccessExclusive on accounts");
-    assert_eq!(waits.rows[0].facts[2], "holds no lock");
+    assert_eq!(waits.rows[0].facts[1], "holds no lock");
 }
 
 fn without_the_first(b: &mut Builder) {
