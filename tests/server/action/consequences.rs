@@ -205,8 +205,13 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// So many times in a row a session is seen in its state before the signal.
-const LASTS: u32 = 20;
+impl Case {
+    /// How many times in a row the session is seen in its state before the signal. A client that does not read is waited for a moment
+    /// before its buffers are full.
+    fn lasts(&self) -> u32 {
+        if matches!(self.event, Event::Is("ClientWrite")) { 20 } else { 2 }
+    }
+}
 
 /// Reads nothing and sends nothing of a COPY; any other statement is awaited.
 async fn run(client: &Client, statement: &str) {
@@ -246,7 +251,6 @@ async fn play(info: &ConnInfo, case: &'static Case, verb: Verb) {
     let running = std::sync::Arc::clone(&victim);
     let task = (!case.then.is_empty()).then(|| tokio::spawn(async move { run(&running, case.then).await }));
     let seen = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = $1";
-    // A client that does not read is waited for a moment before its buffers are full: the event has to last.
     let mut lasts = 0;
     wait_until(&name, async || {
         let row = look.query_one(seen, &[&victim_pid]).await.unwrap();
@@ -257,7 +261,7 @@ async fn play(info: &ConnInfo, case: &'static Case, verb: Verb) {
         };
         let is_so = row.get::<_, Option<String>>(0).as_deref() == Some(case.state) && is_event;
         lasts = if is_so { lasts + 1 } else { 0 };
-        lasts > LASTS
+        lasts >= case.lasts()
     })
     .await;
 
