@@ -1,6 +1,7 @@
 //! A view, and how it is put into words: what the cells, the titles and the detail pages are made from.
 
 use super::index::ViewIndex;
+use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
@@ -106,6 +107,11 @@ impl<'a> Context<'a> {
     /// The wait queue of a lock.
     pub fn queue(&self, tag: &LockTag) -> Option<&'a Queue> {
         self.view.index.queue(&self.view.graph, tag)
+    }
+
+    /// A lock that sessions wait for; of a row its tuple lock is named.
+    pub fn awaited_lock(&self, tag: &LockTag) -> Option<&'a AwaitedLock> {
+        self.view.index.awaited_locks().get(tag)
     }
 
     /// The place of a party in the forest, with its index there.

@@ -18,7 +18,10 @@ const SIGNS: [(&str, &str); 15] = [
     ("└ ├", "waits for the session above it"),
     ("·10└", "the same, ten levels deep, if the column is too narrow to indent"),
     ("queue ×16", "16 sessions that wait for one lock in one mode; Enter lists them"),
-    ("+2", "in WAITS FOR: two more sessions block it; in WHO: two other clients"),
+    (
+        "+2",
+        "in WAITS FOR: two more sessions block it; in WHO: two other clients; in REQUESTED: two more modes",
+    ),
     ("name?", "a guess: other software may use that key"),
     ("≥41s", "held for at least that long: the time that locktop has observed it"),
     ("3m40s w", "a transaction of that age with a transaction ID: it may have written"),

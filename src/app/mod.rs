@@ -70,6 +70,9 @@ pub const HEADER: u16 = 2;
 /// From so many rows on all panes of the Overview are expanded; on less one is, below the findings.
 pub const TALL: u16 = 30;
 
+/// From so many rows on the Locks screen has a third pane; on less Tab leads to it.
+const THIRD: u16 = 35;
+
 /// From this width and height on the right side shows the details of the row under the cursor.
 pub const DETAIL: (u16, u16) = (160, 40);
 
@@ -261,7 +264,9 @@ impl App {
         if self.screen == Screen::Overview {
             return panes;
         }
-        let mut shown: Vec<Pane> = panes.iter().copied().take(self.room_for_panes()).collect();
+        let is_low = self.screen == Screen::Locks && self.size.1 < THIRD;
+        let most = if is_low { 2 } else { self.room_for_panes() };
+        let mut shown: Vec<Pane> = panes.iter().copied().take(most).collect();
         if panes.contains(&self.focus) && !shown.contains(&self.focus) {
             shown.pop();
             shown.push(self.focus);

@@ -8,7 +8,9 @@ use rustc_hash::FxHashSet;
 use super::context::Context;
 use super::filter::Filter;
 use super::panes::{Basis, Pane, Row, RowId, Value, Wanted, chains};
+use super::subject;
 use crate::model::lock::Lock;
+use crate::model::plan::SelectedRow;
 
 /// For so many looks a key that finds no more to do to what was done with means the next one.
 const LOOKS: u8 = 30;
@@ -42,6 +44,8 @@ pub struct PaneState {
     pub cursor: usize,
     /// Rows that were marked, also those that a filter hides.
     pub marks: FxHashSet<RowId>,
+    /// What a shortcut that acts was about when the rows were filled in.
+    target: Option<SelectedRow>,
     /// Columns scrolled out on the left.
     pub column_offset: usize,
     /// Something was selected at some time: from then on nothing is selected by itself.
@@ -75,6 +79,7 @@ impl PaneState {
             selected: None,
             cursor: 0,
             marks: FxHashSet::default(),
+            target: None,
             column_offset: 0,
             touched: false,
             chosen: false,
@@ -101,7 +106,14 @@ impl PaneState {
         self.order(context, &mut rows);
         self.rows = rows;
         self.done = self.done.and_then(|(row, looks)| Some((row, looks.checked_sub(1)?)));
+        let before = (self.selected, self.target);
         self.find_selected(page, context);
+        self.target = self.selected.map(|id| subject::selected(context.view, id));
+        // The lock under the cursor is the same, and another session holds it.
+        let is_lock = matches!(self.selected, Some(RowId::Awaited(_)));
+        if is_lock && before.0 == self.selected && before.1.is_some() && before.1 != self.target {
+            self.exchanges += 1;
+        }
         self.drop_gone_marks(all_locks, context);
     }
 
@@ -264,6 +276,7 @@ impl PaneState {
     pub fn select(&mut self, context: &Context<'_>, at: usize) {
         self.cursor = at.min(self.rows.len().saturating_sub(1));
         self.selected = self.id_at(context, self.cursor);
+        self.target = self.selected.map(|id| subject::selected(context.view, id));
         self.touched = self.touched || self.selected.is_some();
         self.chosen = self.chosen || self.selected.is_some();
         self.lost = self.lost.filter(|_| self.selected.is_none());

@@ -1,6 +1,6 @@
 //! What a finding, an event or a row leads to, and the screens where that is.
 
-use super::panes::{Owner, Pane, RowId};
+use super::panes::{Pane, RowId};
 use super::screens::Screen;
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
@@ -16,8 +16,6 @@ pub enum Place {
     Row(RowId),
     /// A lock, whoever holds it or waits for it.
     Lock(LockTag),
-    /// A lock that this one holds or waits for.
-    LockOf(LockTag, Owner),
     /// The work queue as a whole.
     Queue,
 }
@@ -51,8 +49,7 @@ impl Place {
             }
             (Self::Row(wanted), row) => *wanted == row,
             (Self::Queue, RowId::Item(_)) => true,
-            (Self::Lock(tag), RowId::Lock(other, ..)) => *tag == other,
-            (Self::LockOf(tag, owner), RowId::Lock(other, of, ..)) => *tag == other && *owner == of,
+            (Self::Lock(tag), RowId::Lock(other, ..) | RowId::Awaited(other)) => *tag == other,
             _ => false,
         }
     }
@@ -64,14 +61,14 @@ impl Place {
             Self::Backend(_) => vec![Screen::Chains, Screen::Backends],
             Self::Row(row) => Screen::with(row.home()).collect(),
             Self::Queue => Screen::with(Pane::Queue).collect(),
-            Self::Lock(_) | Self::LockOf(..) => Screen::with(Pane::Locks).collect(),
+            Self::Lock(_) => Screen::with(Pane::Locks).collect(),
         }
     }
 
     /// The lock, where it is one.
     pub fn tag(&self) -> Option<LockTag> {
         match self {
-            Self::Lock(tag) | Self::LockOf(tag, _) => Some(*tag),
+            Self::Lock(tag) => Some(*tag),
             _ => None,
         }
     }

@@ -1,15 +1,16 @@
 //! What belongs together: from any row to its session, the root that it waits behind, the locks, the task, the item and the lease.
 
 use super::context::Context;
-use super::panes::{Owner, Pane, RowId};
+use super::panes::{Pane, RowId};
 use super::place::Place;
 use super::screens::Screen;
 use super::subject;
+use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
 use crate::model::blame::{Episode, Span};
 use crate::model::lock::LockTag;
 use crate::model::lock_waits::contended;
-use crate::model::wait_graph::{Holder, Party, Queue};
+use crate::model::wait_graph::{Party, Queue};
 use crate::text;
 
 /// So many of a kind: who has more is better looked at in the pane itself.
@@ -58,6 +59,10 @@ pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> 
 fn parties(context: &Context<'_>, row: RowId) -> Vec<Party> {
     let blame = &context.view.blame;
     match row {
+        RowId::Awaited(tag) => {
+            let holders = context.awaited_lock(&tag).into_iter().flat_map(|lock| &lock.holders);
+            holders.map(|hold| hold.party).take(MOST).collect()
+        }
         RowId::Waits(tag) => holders(&waited(context, tag)),
         RowId::Group(_, tag, _) => holders(&context.queue(&tag).into_iter().collect::<Vec<_>>()),
         RowId::Episode(number) => roots_of(context, blame.episode(number)),
@@ -136,40 +141,27 @@ fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
     Some(Related {
         what: "waits for",
         label: format!("{} on {}", waiter.mode.as_str(), context.wait_label(&queue.tag, waiter.pid)),
-        place: own_lock(context, party, queue.tag),
+        place: Place::Lock(*context.awaited(&queue.tag, waiter.pid)),
         screen: Screen::Locks,
     })
 }
 
 /// The locks that it holds and others wait for, the most awaited first.
 fn held(context: &Context<'_>, party: Party) -> Vec<Related> {
-    let is_holder = |queue: &&Queue| queue.holders.iter().any(|holder: &Holder| holder.party == party);
-    let mut queues: Vec<&Queue> = context.view.graph.queues.iter().filter(is_holder).collect();
-    queues.sort_by_key(|queue| std::cmp::Reverse(queue.waiters.len()));
-    let link = |queue: &&Queue| {
-        let waiter = queue.waiters.first().map(|waiter| waiter.pid);
-        let label = waiter.map_or_else(
-            || context.lock_label(&queue.tag, None),
-            |waiter| context.wait_label(&queue.tag, waiter),
-        );
-        Related {
-            what: "holds",
-            label: format!("{label}, {} waiting", queue.waiters.len()),
-            place: own_lock(context, party, queue.tag),
-            screen: Screen::Locks,
-        }
+    let link = |lock: &AwaitedLock| Related {
+        what: "holds",
+        label: format!("{}, {} waiting", context.lock_label(&lock.tag, None), lock.len()),
+        place: Place::Lock(lock.tag),
+        screen: Screen::Locks,
     };
-    queues.iter().take(MOST).map(link).collect()
+    let locks = context.view.index.awaited_locks().all().iter();
+    locks.filter(|lock| lock.is_held_by(party)).take(MOST).map(link).collect()
 }
 
-/// The row of a lock that is a party's own.
-fn own_lock(context: &Context<'_>, party: Party, tag: LockTag) -> Place {
-    match party {
-        Party::Backend(pid) => context
-            .backend(pid)
-            .map_or(Place::Lock(tag), |backend| Place::LockOf(tag, Owner::Backend(backend.id()))),
-        Party::Prepared(xact) => Place::LockOf(tag, Owner::Prepared(xact)),
-    }
+/// The lock by which the queue is listed: of a transaction the row that its first waiter waits for.
+fn awaited_tag(context: &Context<'_>, queue: &Queue) -> LockTag {
+    let waiter = queue.waiters.first().map(|waiter| context.view.index.awaited(&queue.tag, waiter.pid));
+    waiter.copied().unwrap_or(queue.tag)
 }
 
 /// The lock on the key of a task or an item, and the one that waits are counted of.
@@ -183,6 +175,7 @@ fn tag_of(context: &Context<'_>, row: RowId) -> Option<LockTag> {
 }
 
 fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
+    let tag = context.queue(&tag).map_or(tag, |queue| awaited_tag(context, queue));
     let row = context.snapshot.locks.last_rows().iter().find(|lock| lock.tag == tag)?;
     let place = Place::Lock(tag);
     Some(Related { what: "lock", label: context.lock_label(&tag, row.pid), place, screen: Screen::Locks })

@@ -164,7 +164,7 @@ screens! {
         title: "Locks",
         about: "Locks held and awaited",
         help: "Locks: held and awaited",
-        panes: &[pane(Pane::Locks, 3), pane(Pane::Waits, 1)],
+        panes: &[pane(Pane::Locks, 1), pane(Pane::Held, 1), pane(Pane::Waits, 1)],
         absent: "",
     },
     /// Schedules and executions, and the jobs of other systems.

@@ -2,17 +2,29 @@
 
 use super::context::Context;
 use super::panes::{Owner, RowId};
+use crate::model::awaited_locks::{AwaitedLock, Hold};
+use crate::model::backend::{Backend, BackendId};
 use crate::model::finding::Subject;
 use crate::model::plan::SelectedRow;
 use crate::model::task::TaskRow;
+use crate::model::view::View;
 use crate::model::wait_graph::Party;
 
-/// A row as the plans know it.
-pub fn selected(id: RowId) -> SelectedRow {
+/// A row as the plans know it. A lock that sessions wait for is its holder.
+pub fn selected(view: &View, id: RowId) -> SelectedRow {
     match id {
-        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _, false) => SelectedRow::Backend(id),
-        RowId::Lock(tag, Owner::Backend(id), mode, true) => SelectedRow::Holder(id, tag, mode),
+        RowId::Backend(id) => SelectedRow::Backend(id),
+        RowId::Lock(tag, Owner::Backend(id), mode) => SelectedRow::Holder(id, tag, mode),
         RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => SelectedRow::Prepared(xact),
+        RowId::Awaited(tag) => {
+            match view.index.awaited_locks().get(&tag).and_then(AwaitedLock::only_holder) {
+                Some(Hold { party: Party::Backend(pid), tag, mode }) => {
+                    SelectedRow::Holder(backend_id(view, pid), tag, mode)
+                }
+                Some(Hold { party: Party::Prepared(xact), .. }) => SelectedRow::Prepared(xact),
+                None => SelectedRow::Lock(tag),
+            }
+        }
         RowId::Group(parent, tag, mode) => SelectedRow::Group(parent, tag, mode),
         RowId::Task(task, again) => SelectedRow::Task(task, again),
         RowId::Lease(id) => SelectedRow::Lease(id),
@@ -21,6 +33,11 @@ pub fn selected(id: RowId) -> SelectedRow {
         RowId::OtherLease(id) => SelectedRow::OtherLease(id),
         _ => SelectedRow::Other,
     }
+}
+
+fn backend_id(view: &View, pid: i32) -> BackendId {
+    let backend = view.snapshot.as_deref().and_then(|snapshot| view.index.backend(snapshot, pid));
+    backend.map_or(BackendId { pid, backend_start: None }, Backend::id)
 }
 
 /// Process id behind a row, if it is about a process.
@@ -40,6 +57,10 @@ pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
         RowId::Item(id) => context.item(id)?.pid,
         RowId::Event(..) | RowId::Finding(..) => holder_of(context, subject_of(context, id)?),
         RowId::Lease(id) => context.lease(id).filter(|row| row.owner_alive == Some(true))?.owner_pid,
+        RowId::Awaited(tag) => match context.awaited_lock(&tag)?.only_holder()?.party {
+            Party::Backend(pid) => Some(pid),
+            Party::Prepared(_) => None,
+        },
         _ => pid_of(id),
     }
 }
@@ -48,6 +69,7 @@ pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
 pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
     match subject_of(context, id).unwrap_or(id) {
         RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
+        RowId::Awaited(tag) => Some(context.awaited_lock(&tag)?.only_holder()?.party),
         _ => {
             let pid = holder_of(context, id)?;
             Some(Party::Backend(context.backend(pid).map_or(pid, crate::model::backend::Backend::group)))
@@ -84,7 +106,21 @@ pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool 
     match (row, followed) {
         _ if row == followed => true,
         // Who follows a lock wants that lock, and elsewhere the process that has it.
-        (RowId::Lock(tag, ..) | RowId::Group(_, tag, _), RowId::Lock(other, ..)) => tag == other,
+        (
+            RowId::Lock(tag, ..) | RowId::Group(_, tag, _) | RowId::Awaited(tag),
+            RowId::Lock(other, ..) | RowId::Awaited(other),
+        ) => tag == other,
+        (RowId::Awaited(tag), RowId::Backend(_) | RowId::Prepared(_)) => {
+            let lock = context.awaited_lock(&tag).zip(party_of(context, followed));
+            lock.is_some_and(|(lock, party)| {
+                let mut waiters = lock.waiters(&context.view.graph);
+                lock.is_held_by(party) || waiters.any(|waiter| waiter.party == party)
+            })
+        }
+        (RowId::Backend(_) | RowId::Prepared(_), RowId::Awaited(tag)) => {
+            let lock = context.awaited_lock(&tag).zip(party_of(context, row));
+            lock.is_some_and(|(lock, party)| lock.is_held_by(party))
+        }
         (RowId::Lock(_, Owner::Prepared(xact), ..), RowId::Prepared(other))
         | (RowId::Prepared(xact), RowId::Lock(_, Owner::Prepared(other), ..)) => xact == other,
         (RowId::Lock(_, Owner::Backend(id), ..), RowId::Backend(other))
@@ -94,7 +130,7 @@ pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool 
         }
         (RowId::Item(id), other) | (other, RowId::Item(id)) => {
             context.item(id).is_some_and(|row| match other {
-                RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => row.tag == Some(tag),
+                RowId::Lock(tag, ..) | RowId::Group(_, tag, _) | RowId::Awaited(tag) => row.tag == Some(tag),
                 RowId::Backend(backend) => row.pid == Some(backend.pid),
                 _ => false,
             })
@@ -109,7 +145,7 @@ pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool 
 /// Whether a lock is the one on a task's key, or a backend holds it.
 fn is_about(row: &TaskRow, other: RowId) -> bool {
     match other {
-        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => row.tag == Some(tag),
+        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) | RowId::Awaited(tag) => row.tag == Some(tag),
         RowId::Backend(id) => row.holder == Some(id.pid),
         _ => false,
     }

@@ -7,6 +7,7 @@ mod filters;
 mod identity;
 mod known;
 mod layout;
+mod locks;
 mod past;
 mod pool;
 mod related;
@@ -80,15 +81,15 @@ fn locks_with_the_longest_queues_come_first() {
     }
     builder.lock(5001, sample::advisory(5), LockMode::Exclusive, Some(3.0));
     let mut app = app(builder);
-    drive(&mut app, "3a");
+    drive(&mut app, "<tab>");
     let context = app.context().unwrap();
     let key = |at: u32| {
         let lock = &context.snapshot.locks.last_rows()[at as usize];
         let waiters = context.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
-        (Reverse(waiters), lock.tag, lock.wait_start.map(|start| start.timestamp_micros()), lock.pid)
+        (Reverse(waiters), lock.tag, lock.pid)
     };
     let rows = lock_rows(&app);
-    assert_eq!(rows.len(), context.snapshot.locks.last_rows().len());
+    assert_eq!((app.focus, rows.len()), (Pane::Advisory, 9));
     assert!(rows.is_sorted_by_key(|at| key(*at)));
 }
 
@@ -96,7 +97,7 @@ fn locks_with_the_longest_queues_come_first() {
 fn locks_that_did_not_change_are_not_sorted_again() {
     let mut app = app(sample::incident(0.0));
     let view = Arc::clone(app.view.as_ref().unwrap());
-    drive(&mut app, "3");
+    drive(&mut app, "3<tab>");
     let advisory = lock_rows(&app);
     let mut snapshot = sample::incident(1.0).snapshot();
     snapshot.locks.set(Arc::clone(view.snapshot.as_ref().unwrap().locks.last_rows()));
@@ -104,9 +105,9 @@ fn locks_that_did_not_change_are_not_sorted_again() {
     assert_eq!(lock_rows(&app), advisory);
     drive(&mut app, "a");
     assert!(lock_rows(&app).len() > advisory.len());
-    drive(&mut app, "a/pid:4980<enter>");
+    drive(&mut app, "/type:transactionid<enter>");
     assert_eq!(lock_rows(&app).len(), 1);
-    drive(&mut app, "/<ctrl-u><enter>");
+    drive(&mut app, "/<ctrl-u><enter>a");
     assert_eq!(lock_rows(&app), advisory);
     let mut builder = sample::incident(2.0);
     builder.lock(4977, sample::advisory(-1), LockMode::Exclusive, None);
@@ -133,7 +134,8 @@ fn keys_lead_where_they_should() {
         ("2", Screen::Chains, Pane::Chains, Some(4312)),
         ("j2", Screen::Chains, Pane::Chains, Some(4977)),
         ("j2<esc>", Screen::Overview, Pane::Findings, Some(4977)),
-        ("3", Screen::Locks, Pane::Locks, Some(4312)),
+        ("3", Screen::Locks, Pane::Locks, None),
+        ("3<tab>a", Screen::Locks, Pane::Held, None),
         ("7", Screen::Backends, Pane::Backends, Some(4312)),
         ("7jj", Screen::Backends, Pane::Backends, Some(4977)),
         ("721", Screen::Overview, Pane::Chains, Some(4312)),

@@ -4,6 +4,7 @@
 
 pub mod adapter;
 pub mod alert;
+pub mod awaited_locks;
 pub mod awaited_rows;
 pub mod blame;
 pub mod consequence;

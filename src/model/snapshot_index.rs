@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::awaited_locks::AwaitedLocks;
 use super::awaited_rows::AwaitedRows;
 use super::backend::Backend;
 use super::lock::{LockTag, Prepared, VirtualTransaction};
@@ -20,11 +21,13 @@ pub struct SnapshotIndex {
     in_cycles: FxHashMap<Party, u32>,
     prepared: PreparedIndex,
     awaited: AwaitedRows,
+    awaited_locks: AwaitedLocks,
 }
 
 impl SnapshotIndex {
     /// Notes where everything is; what it gives are positions in these two, and in no others.
     pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
+        let awaited = AwaitedRows::of(snapshot, graph);
         Self {
             backends: positions(snapshot.backends.last_rows().iter().map(|backend| backend.pid)),
             queues: positions(graph.queues.iter().map(|queue| queue.tag)),
@@ -32,7 +35,8 @@ impl SnapshotIndex {
             roots: positions(graph.roots.iter().map(|root| root.party)),
             in_cycles: positions(graph.in_cycles.iter().map(|member| member.party)),
             prepared: PreparedIndex::of(snapshot),
-            awaited: AwaitedRows::of(snapshot, graph),
+            awaited_locks: AwaitedLocks::of(graph, &awaited),
+            awaited,
         }
     }
 
@@ -66,6 +70,11 @@ impl SnapshotIndex {
     pub fn ending<'a>(&self, graph: &'a WaitGraph, party: Party) -> Option<&'a Root> {
         let in_cycle = || graph.in_cycles.get(*self.in_cycles.get(&party)? as usize);
         self.root(graph, party).or_else(in_cycle)
+    }
+
+    /// The locks that sessions wait for, each once.
+    pub fn awaited_locks(&self) -> &AwaitedLocks {
+        &self.awaited_locks
     }
 
     /// What `waiter` waits for: of a transaction the row behind it, where that is known.

@@ -1,5 +1,7 @@
 //! The panes of a screen.
 
+use std::borrow::Cow;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
@@ -109,7 +111,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
         let line = if is_quiet {
             findings::quiet()
         } else {
-            Line::new().with(format!("  {}", nothing(pane, app, &context)), Tone::Dim)
+            let room = usize::from(rest.width).saturating_sub(2);
+            Line::new().with(format!("  {}", nothing(pane, app, &context, room)), Tone::Dim)
         };
         let skipped = u16::from(!pane.definition().is_headless);
         let place = Rect { y: rest.y + skipped, height: rest.height.saturating_sub(skipped), ..rest };
@@ -123,13 +126,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
 }
 
 /// What stands in place of the rows of an empty table.
-fn nothing(pane: Pane, app: &App, context: &Context<'_>) -> &'static str {
+fn nothing(pane: Pane, app: &App, context: &Context<'_>, room: usize) -> Cow<'static, str> {
     let definition = pane.definition();
     match definition.absent.filter(|_| !(definition.is_there)(app.has())) {
-        _ if !app.pane(pane).filter.is_empty() => "no row matches the filter; Esc clears it",
-        Some(absent) => absent,
-        None if (definition.read)(context).at.is_none() => "not read yet",
-        None => definition.empty,
+        _ if !app.pane(pane).filter.is_empty() => "no row matches the filter; Esc clears it".into(),
+        Some(absent) => absent.into(),
+        None if (definition.read)(context).at.is_none() => "not read yet".into(),
+        None => definition.calm.map_or(definition.empty.into(), |calm| calm(context, room).into()),
     }
 }
 
@@ -172,7 +175,8 @@ fn draw_title(
     let right = out.map_or_else(Line::new, |(text, tone)| Line::new().with(text, tone).with(" ─", Tone::Dim));
     let room = usize::from(area.width).saturating_sub(right.width() + usize::from(right.width() > 0));
     let mut line = Line::new().with("─ ", Tone::Dim);
-    line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });
+    let name = pane.definition().advisory_title.filter(|_| !app.all_locks).unwrap_or(pane.title());
+    line.push(name, if focused { Tone::Key } else { Tone::Title });
     for (text, tone) in facts {
         let width = crate::text::width(&text);
         // A number without its end is another number: what is short is left out rather than cut.
@@ -194,7 +198,7 @@ fn facts(pane: Pane, app: &App) -> Vec<Fact> {
     let state = app.pane(pane);
     let is_calm = pane != Pane::Findings && state.rows.is_empty() && state.filter.is_empty();
     if is_calm && app.screen == Screen::Overview && !app.zoom {
-        let nothing = (nothing(pane, app, &context).to_owned(), Tone::Dim);
+        let nothing = (nothing(pane, app, &context, usize::MAX).into_owned(), Tone::Dim);
         // Why there is nothing may be that it could not be read.
         let read = pane.facts(&context, Total { rows: 0, all_locks: false }).into_iter();
         return std::iter::once(nothing).chain(read.filter(|(_, tone)| *tone == Tone::Past)).collect();

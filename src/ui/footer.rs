@@ -12,7 +12,7 @@ use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::{Page, Prompt, Typing};
-use crate::app::panes::RowId;
+use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
 use crate::app::{App, Notice};
 use crate::keys::Key;
@@ -216,7 +216,13 @@ fn keys(app: &App, actions: &[Action]) -> Line {
         line.push(key.to_string(), Tone::Key);
         // A page has no panes, and parts.
         let is_part = *action == Action::NextPane && !app.pages.is_empty();
-        line.push(format!(" {}", if is_part { "next part" } else { binding.short }), Tone::Plain);
+        let is_queue = *action == Action::Open && app.focus == Pane::Locks && app.pages.is_empty();
+        let does = match () {
+            () if is_part => "next part",
+            () if is_queue => "queue",
+            () => binding.short,
+        };
+        line.push(format!(" {does}"), Tone::Plain);
     }
     line
 }

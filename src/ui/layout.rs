@@ -4,6 +4,7 @@
 use ratatui::layout::{Constraint, Layout, Rect};
 
 use crate::app::panes::Pane;
+use crate::app::screens::Screen;
 use crate::app::{App, HEADER, TALL, WIDE};
 
 /// Columns between two panes side by side.
@@ -33,7 +34,10 @@ pub(super) fn places(area: Rect, app: &App) -> (Vec<Place>, Option<Rect>) {
         }
         _ => {
             let shares: Vec<u16> = panes.iter().map(|pane| app.screen.share(*pane)).collect();
-            let areas = areas(area, &shares).into_iter();
+            // Side by side the locks would lose their columns.
+            let areas =
+                if app.screen == Screen::Locks { stacked(area, &shares) } else { areas(area, &shares) };
+            let areas = areas.into_iter();
             let place = |(pane, area): (&Pane, Rect)| Place { pane: *pane, area, is_line: false };
             (panes.iter().zip(areas).map(place).collect(), None)
         }

@@ -25,8 +25,9 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         findings::finding_of(&context, *row)
             .is_none_or(|finding| finding.ended.is_none() && (finding.help.is_some() || is_blocker(finding)))
     };
-    let subject = |row: RowId| subject::selected(subject::subject_of(&context, row).unwrap_or(row));
-    let Some(row) = row.filter(is_helped).map(subject) else { return Vec::new() };
+    let Some(row) = row.filter(is_helped) else { return Vec::new() };
+    let id = subject::subject_of(&context, row).unwrap_or(row);
+    let row = subject::selected(context.view, id);
     let look =
         PlanContext { view: context.view, rights: context.view.rights.as_deref(), own_pids: &app.own_pids };
     let named = |command: CommandId| {
@@ -35,8 +36,12 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
             return None;
         }
         let (verb, _) = (what.choose)(&look, &[row])?;
-        (!is_standby(&context) || !verb.definition().writes)
-            .then_some((Action::Command(command), verb.does()))
+        let does = match (id, command) {
+            (RowId::Awaited(_), CommandId::Terminate) => "terminate holder",
+            (RowId::Awaited(_), CommandId::Cancel) => "cancel holder",
+            _ => verb.does(),
+        };
+        (!is_standby(&context) || !verb.definition().writes).then_some((Action::Command(command), does))
     };
     CommandId::ALL.into_iter().filter_map(named).collect()
 }

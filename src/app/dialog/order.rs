@@ -29,6 +29,7 @@ fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: Row
     };
     let (what, other) = match row {
         RowId::Backend(_) | RowId::Group(..) => ("a session", Some((CommandId::Terminate, "terminates it"))),
+        RowId::Awaited(_) => ("a lock", Some((CommandId::Terminate, "terminates its holder"))),
         RowId::Lock(_, Owner::Backend(_), ..) => {
             ("a lock of a session", Some((CommandId::Terminate, "terminates that session")))
         }
@@ -67,13 +68,14 @@ impl Order {
         let Some(first) = rows.first().copied() else {
             return Err("nothing selected".to_owned());
         };
-        let selected: Vec<_> = rows.iter().map(|row| subject::selected(*row)).collect();
+        let selected: Vec<_> = rows.iter().map(|row| subject::selected(look.view, *row)).collect();
         let choice = (command.definition().choose)(look, &selected);
         let (verb, chosen) = choice.ok_or_else(|| why_not(look, keymap, command, first))?;
         let mut kind = Kind::from(chosen);
         let why = match &mut kind {
             Kind::Sessions(ask) => {
-                ask.from_chains = pane == Pane::Chains;
+                // The holder of an awaited lock is meant because sessions wait for it.
+                ask.from_chains = matches!(pane, Pane::Chains | Pane::Locks);
                 ask.of_roots = matches!(pane, Pane::Chains | Pane::Findings);
                 (rows.len() == 1 && is_orphan(look, first)).then(|| why_not(look, keymap, command, first))
             }

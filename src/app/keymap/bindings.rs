@@ -140,8 +140,8 @@ const ROWS: &[Binding] = &[
         Action::AllLocks,
         "all_locks",
         &["a"],
-        "all locks",
-        "all locks, or only advisory locks and those that are waited for",
+        "all types",
+        "Locks: below, held locks of all types, or only advisory locks",
         "Rows",
     ),
     row(

@@ -149,6 +149,15 @@ pub(super) fn fit_names(text: String, room: u16) -> String {
     text.split(' ').map(short).collect::<Vec<_>>().join(" ")
 }
 
+/// `accounts ctid (0,1)` for `row of accounts (0,1)`: the object comes first.
+pub(super) fn object_first(what: String) -> String {
+    match what.strip_prefix("row of ") {
+        Some(row) if !row.contains("ctid") => row.replacen(" (", " ctid (", 1),
+        Some(row) => row.replacen(", ctid", " ctid", 1),
+        None => what,
+    }
+}
+
 /// The name of the table a row is in.
 pub(super) fn table_name(name: Option<&str>, room: u16) -> Cell {
     Cell::toned(fit_names(Cell::server(name).text, room), Tone::Dim)

@@ -15,6 +15,8 @@ use crate::model::snapshot::{Section, Snapshot};
 pub struct Definition {
     /// Its name, on its title line.
     pub title: &'static str,
+    /// The same while it has advisory locks alone, if that is another name.
+    pub advisory_title: Option<&'static str>,
     /// What one of its rows is called.
     pub one: &'static str,
     /// Its columns, whatever its rows are.
@@ -36,6 +38,8 @@ pub struct Definition {
     pub search: Option<fn(&Snapshot) -> &Section<()>>,
     /// Said where it has no rows.
     pub empty: &'static str,
+    /// The same in so many columns, with what is known of earlier ones.
+    pub calm: Option<fn(&Context<'_>, usize) -> String>,
     /// What its title says beside its name.
     pub facts: fn(&Context<'_>, Total) -> Vec<Fact>,
     /// When its rows were read, and why they could not be read anew.
@@ -110,6 +114,7 @@ impl Definition {
     ) -> Self {
         Self {
             title,
+            advisory_title: None,
             one,
             table,
             rows,
@@ -120,6 +125,7 @@ impl Definition {
             absent: None,
             search: None,
             empty: "nothing",
+            calm: None,
             facts: |_, _| Vec::new(),
             read: locks_read,
             above: None,

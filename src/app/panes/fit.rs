@@ -134,7 +134,8 @@ mod tests {
             columns.iter().map(|(column, _)| column.name).collect::<Vec<_>>()
         };
         assert_eq!(names(Pane::Chains), ["pid", "blocks", "wait", "state", "who", "query"]);
-        assert!(names(Pane::Locks).starts_with(&["lock", "mode", "state", "age", "waiters", "pid"]));
+        assert_eq!(names(Pane::Locks), ["lock", "queue", "longest", "requested", "holder"]);
+        assert_eq!(names(Pane::Held), ["lock", "mode", "pid", "who", "age"]);
         assert!(names(Pane::Backends).contains(&"query"));
     }
 }

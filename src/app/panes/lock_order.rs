@@ -8,9 +8,9 @@ use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::namespace::WORKERS;
 
 /// What a row of `pg_locks` is sorted by, the index of the row last.
-type LockKey = (u128, i64, i32, u32);
+type LockKey = (u128, i32, u32);
 
-/// Locks with the longest queues first, then the others by what is locked; within a lock its holders, then its queue.
+/// Held locks with the longest queues first, then the others by what is locked; within a lock by the holder.
 ///
 /// There are tens of thousands of locks, and few are awaited: all are sorted by what is locked, and the rows of each
 /// queue are found among them.
@@ -29,7 +29,7 @@ pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
     let mut awaited = vec![false; keys.len()];
     // In the place of the rows themselves, of which there is one a key.
     let mut places = rows.iter_mut();
-    let mut put = |key: &LockKey| places.next().map_or((), |place| *place = Row::At(key.3));
+    let mut put = |key: &LockKey| places.next().map_or((), |place| *place = Row::At(key.2));
     for queue in queues {
         let tag = packed(&queue.tag);
         let first = keys.partition_point(|key| key.0 < tag);
@@ -43,12 +43,7 @@ pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
 }
 
 fn lock_key(lock: &Lock, at: u32) -> LockKey {
-    let since = match lock.wait_start {
-        _ if lock.granted => i64::MIN,
-        Some(start) => start.timestamp_micros(),
-        None => i64::MAX,
-    };
-    (packed(&lock.tag), since, lock.pid.unwrap_or(i32::MIN), at)
+    (packed(&lock.tag), lock.pid.unwrap_or(i32::MIN), at)
 }
 
 /// What is locked as one number, which is quick to compare: the type, the database, and the parts that locks of this

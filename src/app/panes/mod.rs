@@ -17,6 +17,7 @@ pub mod findings;
 mod fit;
 mod forest;
 pub(super) mod generators;
+mod held;
 mod installations;
 mod job_queues;
 mod job_workers;
@@ -99,8 +100,10 @@ panes! {
     Chains = chains,
     /// Held advisory locks, those somebody waits for first.
     Advisory = advisory,
-    /// Locks of all types, held and awaited.
+    /// Locks that sessions wait for, each once.
     Locks = locks,
+    /// Locks that are held and not waited for.
+    Held = held,
     /// Locks that were waited for, the most expensive first.
     Waits = waits,
     /// Tasks of `scheduled_tasks`, and what runs of them.

@@ -71,8 +71,10 @@ pub enum RowId {
     Prepared(VirtualTransaction),
     /// Waiters for one lock in one mode behind one party, folded into a line.
     Group(Party, LockTag, LockMode),
-    /// A lock, who holds it or waits for it, in which mode, and whether it is granted.
-    Lock(LockTag, Owner, LockMode, bool),
+    /// A lock, its holder, and the mode in which it is held.
+    Lock(LockTag, Owner, LockMode),
+    /// A lock that sessions wait for, whichever they are: of a row its tuple lock.
+    Awaited(LockTag),
     /// All waits for a lock, as they are counted.
     Waits(LockTag),
     /// A task; where several executions of it run, all but the newest by their own id.
@@ -112,7 +114,8 @@ impl RowId {
             Self::Finding(..) => Pane::Findings,
             Self::Backend(_) => Pane::Backends,
             Self::Prepared(_) | Self::Group(..) => Pane::Chains,
-            Self::Lock(..) => Pane::Locks,
+            Self::Lock(..) => Pane::Held,
+            Self::Awaited(_) => Pane::Locks,
             Self::Waits(_) => Pane::Waits,
             Self::Task(..) => Pane::Tasks,
             Self::Lease(_) => Pane::Leases,
@@ -131,7 +134,7 @@ impl RowId {
     }
 }
 
-/// Who holds a lock or waits for it. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
+/// Who holds a lock. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
 /// of whatever its session does at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {

@@ -123,10 +123,16 @@ fn n_goes_from_match_to_match_and_round_the_end() {
 
 #[test]
 fn waits_can_be_filtered_on_every_screen_of_sessions_and_locks() {
-    for (keys, count) in
-        [("2/wait>170", 2), ("7/wait>170", 1), ("3a/wait>170", 1), ("3/held>40", 1), ("3/held>42", 0)]
-    {
-        let mut app = app(sample::incident(0.0));
+    for (keys, count) in [
+        ("2/wait>170", 2),
+        ("7/wait>170", 1),
+        ("3/wait>170", 1),
+        ("3<tab>/held>40", 1),
+        ("3<tab>/held>42", 0),
+    ] {
+        let mut b = sample::incident(0.0);
+        b.lock(4977, sample::advisory(5), LockMode::Exclusive, None);
+        let mut app = app(b);
         drive(&mut app, &format!("{keys}<enter>"));
         assert!(app.notice.is_none(), "{keys}: {:?}", app.notice);
         assert_eq!(app.pane(app.focus).hits(), count, "{keys}");

@@ -15,8 +15,8 @@ fn a_filter_finds_each_waiter_of_a_folded_queue() {
 #[test]
 fn the_selection_stays_on_a_session_lock_whatever_its_session_does() {
     let mut app = app(sample::incident(0.0));
-    drive(&mut app, "3/pid:4977<enter>");
-    assert_eq!(selected_pid(&app), Some(4977));
+    drive(&mut app, "<tab>/pid:4977<enter>");
+    assert_eq!((app.focus, selected_pid(&app)), (Pane::Advisory, Some(4977)));
     let mut later = sample::incident(1.0);
     for lock in later.locks.iter_mut().filter(|lock| lock.pid == Some(4977)) {
         lock.virtualtransaction.local_xid += 1;

@@ -44,8 +44,8 @@ fn a_session_leads_to_its_root_and_to_its_locks() {
     assert_eq!((app.screen, selected_pid(&app)), (Screen::Chains, Some(4312)));
     drive(&mut app, "x");
     choose(&mut app, "holds accounts");
-    assert_eq!((app.screen, selected_pid(&app)), (Screen::Locks, Some(4312)), "what it holds");
-    assert!(app.all_locks, "a lock on a relation is not among the advisory ones");
+    assert_eq!(app.pane(app.focus).selected, Some(RowId::Awaited(sample::relation(2001))), "what it holds");
+    assert_eq!((app.screen, app.focus, app.all_locks), (Screen::Locks, Pane::Locks, false));
 }
 
 #[test]
@@ -103,6 +103,7 @@ fn escape_leaves_the_types_of_locks_as_they_were() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "2x");
     choose(&mut app, "holds accounts");
+    drive(&mut app, "a");
     assert!(app.all_locks);
     drive(&mut app, "<esc>");
     assert_eq!((app.screen, app.all_locks), (Screen::Chains, false));
@@ -121,6 +122,6 @@ fn a_line_of_blame_leads_to_the_session_that_is_in_the_way_now() {
 #[test]
 fn waits_for_rows_of_a_table_lead_to_whoever_holds_one() {
     let mut app = fed([0.0, 1.0].map(sample::incident));
-    drive(&mut app, "3<tab>/accounts<enter>x");
+    drive(&mut app, "3<tab><tab>/accounts<enter>x");
     assert!(offered(&app).iter().any(|line| line.starts_with("root 4312 ")), "{:?}", offered(&app));
 }

@@ -11,6 +11,7 @@ use crate::app::screens::Screen;
 use crate::app::subject;
 use crate::app::{App, Origin};
 use crate::model::blame::{Group, Span};
+use crate::model::wait_graph::Party;
 
 /// The refresh intervals that `+` and `-` go through, in seconds.
 const INTERVALS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
@@ -200,12 +201,13 @@ impl App {
             // That all types are shown was asked for, and stays.
             let from = Origin { screen: self.screen, focus: self.focus, page: None, all_locks: true };
             self.go(Screen::Locks);
-            (self.jumped_from, self.all_locks) = (Some(from), true);
+            (self.jumped_from, self.all_locks, self.focus) = (Some(from), true, Pane::Held);
             self.say("Locks, all types; Esc goes back");
         }
-        self.pane_mut(Pane::Locks).begin_anew();
+        self.pane_mut(Pane::Held).begin_anew();
         self.invalidate();
         self.refresh_panes();
+        self.focus_lock();
         Update::redraw()
     }
 
@@ -254,8 +256,11 @@ impl App {
     /// Copies the process ids of the marked rows, in the order of the rows; else that of the selected one.
     pub(super) fn copy(&mut self) -> Update {
         let chosen: Vec<RowId> = self.chosen(self.focus);
-        if let [RowId::Prepared(xact)] = chosen.as_slice()
-            && let Some(row) = self.context().and_then(|context| context.prepared(*xact))
+        let context = self.context();
+        if let [row] = chosen.as_slice()
+            && let Some(context) = context
+            && let Some(Party::Prepared(xact)) = subject::party_of(&context, *row)
+            && let Some(row) = context.prepared(xact)
         {
             // It has no process; what ends it is a statement.
             let statement = format!("ROLLBACK PREPARED {};", crate::text::literal(&row.gid));
@@ -278,7 +283,15 @@ impl App {
             }
             _ => subject::holder_of(context.as_ref()?, *id),
         };
-        let mut pids: Vec<String> = chosen.iter().filter_map(pid).map(|pid| pid.to_string()).collect();
+        let holders = |id: &RowId| match *id {
+            RowId::Awaited(tag) => {
+                let lock = context.as_ref().and_then(|context| context.awaited_lock(&tag));
+                lock.into_iter().flat_map(|lock| &lock.holders).map(|hold| hold.party.pid()).collect()
+            }
+            _ => pid(id).into_iter().collect::<Vec<_>>(),
+        };
+        let pids = chosen.iter().flat_map(holders).filter(|pid| *pid != 0);
+        let mut pids: Vec<String> = pids.map(|pid| pid.to_string()).collect();
         let mut seen = std::collections::BTreeSet::new();
         pids.retain(|pid| seen.insert(pid.clone()));
         if pids.is_empty() {

@@ -81,7 +81,7 @@ impl App {
         let look = PlanContext { view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
         state.marks.is_empty()
             && state.is_done()
-            && !(command.definition().applies)(&look, subject::selected(*row))
+            && !(command.definition().applies)(&look, subject::selected(view, *row))
     }
 
     /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.

@@ -7,7 +7,7 @@ use crate::app::place::Place;
 use crate::app::related::{self, Related};
 use crate::app::screens::Screen;
 use crate::app::{App, Origin};
-use crate::model::lock::LockType;
+use crate::model::lock::{LockTag, LockType};
 
 impl App {
     /// Shows what the selected finding is about on its screen, with the cursor there; none if this is another screen or it is not there.
@@ -39,7 +39,10 @@ impl App {
         let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
         let all_locks = self.all_locks;
         self.jumped_from = Some(Origin { screen, focus, page, all_locks });
-        let is_other = place.tag().is_some_and(|tag| tag.locktype() != LockType::Advisory);
+        let is_awaited =
+            |tag: &LockTag| self.context().is_some_and(|context| context.awaited_lock(tag).is_some());
+        let is_other =
+            place.tag().is_some_and(|tag| tag.locktype() != LockType::Advisory && !is_awaited(&tag));
         self.show_all_locks(all_locks || is_other);
         for screen in screens.iter().copied() {
             self.go(screen);

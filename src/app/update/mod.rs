@@ -133,6 +133,7 @@ impl App {
     /// Shows a view from now on; what it is about stays selected.
     fn show(&mut self, view: Arc<View>) {
         self.latest = None;
+        let is_first = self.context().is_none();
         let same = match (&self.view, &view.snapshot) {
             (Some(old), Some(new)) => old.snapshot.as_ref().is_some_and(|old| Arc::ptr_eq(old, new)),
             _ => false,
@@ -155,6 +156,9 @@ impl App {
         }
         self.keep_focus();
         self.refresh_panes();
+        if is_first && self.screen == Screen::Locks {
+            self.focus_lock();
+        }
     }
 
     /// The focus stays on a pane of the screen, also when the task tables came or went.
@@ -266,14 +270,27 @@ impl App {
         self.zoom = false;
         self.keep_focus();
         self.refresh_panes();
-        if let Some(pane) = self.visible_panes().first().copied()
-            && !self.go_to_followed(pane)
-            && pane == Pane::Locks
-            && let Some(words) = self.why_no_lock()
-        {
-            return self.say(words);
+        if screen == Screen::Locks {
+            if !self.focus_lock()
+                && let Some(words) = self.why_no_lock()
+            {
+                return self.say(words);
+            }
+        } else if let Some(pane) = self.visible_panes().first().copied() {
+            self.go_to_followed(pane);
         }
         Update::redraw()
+    }
+
+    /// Moves the focus on the Locks screen to the pane of the followed row; true if there is one. Without waits the lower pane has it.
+    pub(super) fn focus_lock(&mut self) -> bool {
+        let found = self.visible_panes().into_iter().find(|pane| self.go_to_followed(*pane));
+        if let Some(pane) = found {
+            self.focus = pane;
+        } else if self.focus == Pane::Locks {
+            self.focus_first_rows();
+        }
+        found.is_some()
     }
 
     /// Why there is no lock of the backend that is followed.

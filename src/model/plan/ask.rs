@@ -22,6 +22,8 @@ pub enum SelectedRow {
     Group(Party, LockTag, LockMode),
     /// A prepared transaction, of which nobody has a session.
     Prepared(VirtualTransaction),
+    /// A lock that several parties hold, or none by now.
+    Lock(LockTag),
     /// A task; where several executions of it run, all but the newest by their own id.
     Task(TaskId, Option<i64>),
     /// A lease in a table or in Redis.

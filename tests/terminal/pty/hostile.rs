@@ -32,7 +32,7 @@ fn is_own(piece: &Piece) -> bool {
 fn look_everywhere(mut screen: Screen, pid: i32, shown: &str) {
     let pid = pid.to_string();
     screen.shows(&pid);
-    for (keys, text) in [("2", " Chains "), ("3", " Locks "), ("a", "all types"), ("7", " Backends ")] {
+    for (keys, text) in [("2", " Chains "), ("3", " Locks "), ("a", "of all types"), ("7", " Backends ")] {
         screen.keys(keys);
         screen.shows(text);
     }

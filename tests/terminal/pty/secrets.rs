@@ -41,7 +41,7 @@ async fn no_screen_and_no_question_has_the_password_of_others() {
         ("g<enter>", "ALTER ROLE victim PASSWORD ?"),
         ("y", "copied"),
         ("g<esc>", "PASSWORD ?"),
-        ("3a", "all types"),
+        ("3a", "of all types"),
         ("7", "PASSWORD ?"),
         ("/password<enter>", "shows"),
         ("<esc>", "─ Backends "),

@@ -67,10 +67,10 @@ async fn the_keys_of_screens_and_pages() {
     screen.shows_selected(&root);
 
     screen.keys("<ctrl-l>3a");
-    screen.shows("all types");
+    screen.shows("of all types");
     screen.shows("accounts");
     screen.keys("a");
-    screen.hides("all types");
+    screen.hides("of all types");
     screen.keys("4");
     screen.shows("no task tables here");
     screen.keys("5");

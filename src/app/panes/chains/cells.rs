@@ -4,7 +4,7 @@ use super::{ChainRow, Place};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::app::panes::backends;
-use crate::app::panes::cell::fit_names;
+use crate::app::panes::cell::{fit_names, object_first};
 use crate::app::panes::forest;
 use crate::app::panes::party::{root_state, state_value};
 use crate::app::panes::{Cell, Value};
@@ -58,11 +58,7 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
     // Waiting for a transaction to end has one mode only.
     let is_mode_known =
         tag.is_some_and(|tag| tag.locktype() == LockType::TransactionId) || what.starts_with("row of ");
-    let what = match what.strip_prefix("row of ") {
-        Some(row) if !row.contains("ctid") => row.replacen(" (", " ctid (", 1),
-        Some(row) => row.replacen(", ctid", " ctid", 1),
-        None => what,
-    };
+    let what = object_first(what);
     let wants = if is_mode_known { what } else { format!("{what} {}", waiter.mode.short()) };
     let (cycle, tone) = match node.cycle {
         Some(_) if node.parent.is_none() => ("DEADLOCK ", Tone::Critical),

@@ -1,285 +1,213 @@
-//! Held and awaited locks: the Locks screen.
+//! Locks that sessions wait for, each once: the upper pane of the Locks screen.
+//!
+//! ```text
+//!   LOCK                   QUEUE LONGEST REQUESTED            HELD BY
+//!   orders                    46     34s AccessShare 30 +2    2053 metabase
+//!   accounts ctid (0,1)       12     13s row lock 12          2993 django admin
+//! ```
 
 mod detail;
 
-use rustc_hash::FxHashSet;
-
+use super::cell::{fit_names, object_first};
+use super::column::{Columns, Rows};
+use super::definition::Definition;
+use super::facts::{Fact, count};
+use super::held::TYPE_HELP;
+use super::row::{Row, RowId};
+use super::words::QUERY;
+use super::{Cell, Total, Value, backends};
 use crate::app::context::Context;
 use crate::app::keymap::Action;
 use crate::app::line::Tone;
-use crate::app::panes::backends::several_databases;
-use crate::app::panes::cell::fit_names;
-use crate::app::panes::column::{Columns, Rows};
-use crate::app::panes::definition::{Basis, Definition};
-use crate::app::panes::facts::Fact;
-use crate::app::panes::party::backend_id;
-use crate::app::panes::row::{Owner, Row, RowId};
-use crate::app::panes::words::{DB, PID, QUERY, WHO};
-use crate::app::panes::{Cell, Total, Value, backends, lock_order};
-use crate::model::lock::{Lock, LockMode, LockTag, LockType};
+use crate::model::awaited_locks::{AwaitedLock, Hold};
+use crate::model::lock::LockType;
 use crate::model::wait_graph::Party;
+use crate::text;
 
-/// Rows of `pg_locks`, as the snapshot has them.
-pub(in crate::app::panes) struct Locks;
+pub(super) use detail::lines as detail_lines;
 
-impl Rows for Locks {
-    type Row<'a> = &'a Lock;
+/// Locks that sessions wait for, as the index of the snapshot has them.
+struct Awaited;
 
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Lock> {
-        context.snapshot.locks.last_rows().get(row.at()?)
+impl Rows for Awaited {
+    type Row<'a> = &'a AwaitedLock;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a AwaitedLock> {
+        context.view.index.awaited_locks().all().get(row.at()?)
     }
 
-    fn id(context: &Context<'_>, lock: &Lock) -> Option<RowId> {
-        let owner = match lock.pid {
-            Some(pid) => Owner::Backend(backend_id(context, pid)),
-            None => Owner::Prepared(lock.virtualtransaction),
-        };
-        Some(RowId::Lock(lock.tag, owner, lock.mode, lock.granted))
+    fn id(_: &Context<'_>, lock: &AwaitedLock) -> Option<RowId> {
+        Some(RowId::Awaited(lock.tag))
     }
 }
 
-type Column = crate::app::panes::Column<Locks>;
+type Column = super::Column<Awaited>;
 
-static COLUMNS: Columns<Locks> = Columns {
+static COLUMNS: Columns<Awaited> = Columns {
     shown: &[
-        Column::cell(("LOCK", "lock", LOCK_HELP), (20, 40), |lock, context, room| label(context, lock, room)),
-        Column::text(("TYPE", "type", "the lock type, as in pg_locks"), (8, 13), |lock, _| {
-            Some(lock.tag.locktype().as_str())
-        })
-        .rank(5),
-        Column::sorted(
-            ("MODE", "mode", MODE_HELP),
-            (10, 20),
-            |lock, _, room| mode(lock, room),
-            |lock, _| Value::text(Some(lock.mode.as_str())),
+        Column::cell(
+            (
+                "LOCK",
+                "lock",
+                "the locked object: a table, a row of it, an advisory lock by the name of its key",
+            ),
+            (20, 44),
+            |lock, context, room| Cell::plain(fit_names(name(context, lock), room)),
         ),
-        Column::sorted(
-            ("STATE", "state", "held or waiting"),
-            (7, 7),
-            |lock, _, _| state(lock),
-            |lock, _| Value::text(Some(if lock.granted { "held" } else { "waiting" })),
-        ),
-        Column::sorted(
-            ("AGE", "age", "how long it has been held or waited for"),
-            (8, 11),
-            |lock, context, room| age(context, lock, room),
-            |lock, context| Value::number(seconds(context, lock)),
-        )
-        .right(),
-        Column::number(("WAITERS", "waiters", WAITERS_HELP), (7, 7), Tone::Warning, |lock, context| {
-            waiters(context, lock)
+        Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| Some(lock.tag.locktype().as_str()))
+            .rank(5),
+        Column::number(("QUEUE", "queue", "sessions that wait for it"), (5, 5), Tone::Plain, |lock, _| {
+            i64::try_from(lock.len()).ok()
         }),
-        Column::sorted(PID, (8, 8), |lock, _, _| pid(lock), |lock, _| Value::whole(lock.pid.map(i64::from))),
-        Column::cell(WHO, (10, 24), |lock, context, room| who(context, lock, room)).rank(1),
-        Column::text(DB, (6, 12), |lock, context| database(context, lock))
-            .rank(4)
-            .only_where(several_databases),
-        Column::cell(("KEY", "key", KEY_HELP), (12, 22), |lock, _, _| key(lock)).rank(3),
-        Column::statement(QUERY, (8, 0), |lock, context| context.backend(lock.pid?)?.query.as_ref()).rank(6),
-    ],
-    // The one age that is on the screen is either.
-    others: &[
-        Column::age(
-            ("WAIT", "wait", "how long it has been waited for"),
-            (6, 6),
-            Tone::Plain,
-            |lock, context| seconds(context, lock).filter(|_| !lock.granted),
+        Column::age(("LONGEST", "longest", "the longest wait"), (7, 7), Tone::Plain, |lock, context| {
+            context.wait_age(lock.since)
+        }),
+        Column::sorted(
+            ("REQUESTED", "requested", "the requested modes by number of sessions; +2: two more modes"),
+            (20, 40),
+            |lock, _, room| Cell::plain(requested(lock, usize::from(room))),
+            |lock, _| Value::Text(requested(lock, usize::MAX).into()),
         ),
-        Column::age(("HELD", "held", "how long it has been held"), (6, 6), Tone::Plain, |lock, context| {
-            seconds(context, lock).filter(|_| lock.granted)
+        Column::cell(("HELD BY", "holder", HOLDER_HELP), (20, 40), |lock, context, room| {
+            Cell::plain(holder(context, lock, room))
+        }),
+        Column::cell(QUERY, (26, 0), |lock, context, room| {
+            let pid = lock.only_holder().map(|hold| hold.party.pid());
+            Cell::query(pid.and_then(|pid| context.backend(pid)?.query.as_ref()), room)
+        })
+        .rank(9),
+    ],
+    others: &[
+        Column::number(("PID", "pid", "process id of the only holder"), (8, 8), Tone::Plain, |lock, _| {
+            match lock.only_holder()?.party {
+                Party::Backend(pid) => Some(pid.into()),
+                Party::Prepared(_) => None,
+            }
+        }),
+        // As in the other panes.
+        Column::age(("WAIT", "wait", "the longest wait"), (6, 6), Tone::Plain, |lock, context| {
+            context.wait_age(lock.since)
         }),
     ],
 };
 
-pub(in crate::app::panes) const LOCK_HELP: &str =
-    "the locked object; for an advisory lock the name of its key";
-pub(in crate::app::panes) const MODE_HELP: &str = "the lock mode; advisory: X exclusive, S shared";
-pub(in crate::app::panes) const WAITERS_HELP: &str = "sessions that wait for this lock";
-pub(in crate::app::panes) const KEY_HELP: &str = "the advisory key: one number, or two";
+const HOLDER_HELP: &str = "the session that holds it in a conflicting mode, or how many do";
 
-pub(in crate::app::panes) static PANE: Definition = Definition {
-    order: lock_order::by_queue,
-    basis: Basis::Locks,
-    empty: "no advisory lock, and no lock is waited for; a shows all types",
+pub(super) static PANE: Definition = Definition {
+    widths: &[
+        ("lock", [22, 28, 30, 36, 44]),
+        ("type", [0, 0, 9, 10, 10]),
+        ("queue", [5; 5]),
+        ("longest", [7; 5]),
+        ("requested", [20, 26, 28, 34, 40]),
+        ("holder", [20, 28, 34, 34, 40]),
+        ("query", [0; 5]),
+    ],
+    empty: "no session waits for a lock",
+    calm: Some(calm),
     facts,
     keys: &[Action::AllLocks],
     name: |context, id| match id {
-        RowId::Lock(tag, ..) => {
-            format!("Lock on {}", context.lock_label(&tag, crate::app::subject::pid_of(id)))
-        }
+        RowId::Awaited(tag) => context
+            .awaited_lock(&tag)
+            .map_or_else(String::new, |lock| format!("Lock on {}", name(context, lock))),
+        _ => String::new(),
+    },
+    label: |context, id| match id {
+        RowId::Awaited(tag) => context
+            .awaited_lock(&tag)
+            .map_or_else(|| "a lock".to_owned(), |lock| text::fit(&name(context, lock), 20).into_owned()),
         _ => String::new(),
     },
     detail: |context, id, width| match id {
-        RowId::Lock(tag, ..) => detail::lines(context, &tag, width),
+        RowId::Awaited(tag) => detail_lines(context, &tag, width),
         _ => None,
     },
-    ..Definition::new(("Locks", "a lock of a session"), &COLUMNS, |context, wanted| {
-        let awaited: FxHashSet<&LockTag> = context.view.graph.queues.iter().map(|queue| &queue.tag).collect();
-        let is_shown = |lock: &Lock| lock.tag.locktype() == LockType::Advisory || awaited.contains(&lock.tag);
-        rows(context, |lock| wanted.all_locks || is_shown(lock))
+    ..Definition::new(("Locks", "a lock"), &COLUMNS, |context, _| {
+        Row::all(context.view.index.awaited_locks().all().len())
     })
 };
 
+/// `4 waited for · 34 advisory held · a shows all types`
 fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
-    let count = |number: usize| crate::text::count(number as u64);
-    let queues = context.view.graph.queues.len();
-    let mut facts = Vec::new();
-    if queues > 0 {
-        facts.push((format!("{} waited for", count(queues)), Tone::Warning));
-    }
-    let rows = count(total.rows);
-    facts.push(match (total.all_locks, queues) {
-        (true, _) => (format!("{rows} of all types"), Tone::Plain),
-        (false, 0) => (format!("{rows} advisory; a shows all"), Tone::Plain),
-        (false, _) => (format!("{rows} rows with all advisory; a shows all"), Tone::Plain),
-    });
-    if context.snapshot.locks_omitted > 0 {
-        let omitted = crate::text::count(context.snapshot.locks_omitted);
-        facts.push((format!("{omitted} uncontended ones not read"), Tone::Warning));
-    }
-    facts
+    let is_advisory =
+        |lock: &&crate::model::lock::Lock| lock.granted && lock.tag.locktype() == LockType::Advisory;
+    let advisory = context.snapshot.locks.last_rows().iter().filter(is_advisory).count();
+    let count = |number: usize| text::count(number as u64);
+    let tone = if total.rows > 0 { Tone::Warning } else { Tone::Plain };
+    let all = if total.all_locks { "a shows advisory locks only" } else { "a shows all types" };
+    vec![
+        (format!("{} waited for", count(total.rows)), tone),
+        (format!("{} advisory held", count(advisory)), Tone::Plain),
+        (all.to_owned(), Tone::Plain),
+    ]
 }
 
-pub(in crate::app::panes) use detail::lines as detail_lines;
-
-/// The rows of `pg_locks` that are wanted.
-pub(in crate::app::panes) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
-    let locks = context.snapshot.locks.last_rows();
-    // There may be many, and a list that grows is twice in memory.
-    let mut rows = Vec::with_capacity(locks.iter().filter(|lock| wanted(lock)).count());
-    rows.extend((0u32..).zip(locks.iter()).filter(|(_, lock)| wanted(lock)).map(|(at, _)| Row::At(at)));
-    rows
-}
-
-/// What is locked, in so much room; an advisory key without a name is its number alone.
-pub(in crate::app::panes) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
-    let label = fit_names(context.lock_label(&lock.tag, lock.pid), room);
-    // A number is an advisory key, and TYPE says so.
-    Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
-}
-
-fn state(lock: &Lock) -> Cell {
-    if lock.granted { Cell::plain("held") } else { Cell::toned("waiting", Tone::Warning) }
-}
-
-/// How sure it is since when a lock is held or waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
-    /// The server says when it began, or what runs on it does.
-    Exactly,
-    /// It may be longer, and is not shorter.
-    AtLeast,
-    /// At every look for so long; in between it may have been released and taken again.
-    Seen,
-}
-
-/// How long a lock is held or waited for, and how that is known.
-pub(in crate::app) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f64, Known)> {
-    if !lock.granted {
-        return context.wait_age(lock.wait_start).map(|age| (age, Known::Exactly));
-    }
-    let key = (lock.pid?, lock.tag);
-    if let Some(began) = context.view.runs_since.get(&key) {
-        return context.age(Some(*began)).map(|age| (age, Known::Exactly));
-    }
-    let since = context.view.held_since.get(&key)?;
-    if since.proved <= since.seen {
-        return context.age(Some(since.proved)).map(|age| (age, Known::AtLeast));
-    }
-    context.age(Some(since.seen)).map(|age| (age, Known::Seen))
-}
-
-/// The duration with its sign: `7s`, `≥41s`, `seen 12s`.
-pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
-    let age = crate::text::age(seconds);
-    match known {
-        Known::Exactly => age,
-        Known::AtLeast => format!("≥{age}"),
-        Known::Seen => format!("seen {age}"),
-    }
-}
-
-/// How long it is held or waited for, in seconds.
-pub(in crate::app::panes) fn seconds(context: &Context<'_>, lock: &Lock) -> Option<f64> {
-    lock_age(context, lock).map(|(seconds, _)| seconds)
-}
-
-pub(in crate::app::panes) fn age(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
-    match lock_age(context, lock) {
-        Some((seconds, _)) if !lock.granted => Cell::age(Some(seconds), Tone::Warning),
-        Some(known) => {
-            let words = age_words(known);
-            let fits = words.chars().count() <= usize::from(room);
-            Cell::plain(if fits { words } else { largest_unit(&words) })
-        }
-        None => Cell::none(),
-    }
-}
-
-/// `seen 41m` for `seen 41m02s`, `seen 1s` for `seen 1.2s`: what is cut off would otherwise hide the unit.
-fn largest_unit(words: &str) -> String {
-    let (before, age) = words.split_once(' ').unwrap_or(("", words));
-    let number: String = age.chars().take_while(|character| !matches!(character, '.' | 'a'..='z')).collect();
-    let unit = age.chars().find(char::is_ascii_alphabetic).map_or_else(String::new, String::from);
-    format!("{before} {number}{unit}").trim_start().to_owned()
-}
-
-/// How many wait for a lock that is held; none where nobody does.
-pub(in crate::app::panes) fn waiters(context: &Context<'_>, lock: &Lock) -> Option<i64> {
-    let queue = context.queue(&lock.tag).filter(|_| lock.granted)?;
-    i64::try_from(queue.waiters.len()).ok().filter(|count| *count > 0)
-}
-
-pub(in crate::app::panes) fn pid(lock: &Lock) -> Cell {
-    lock.pid.map_or_else(|| Cell::plain("prepared"), |pid| Cell::plain(pid.to_string()))
-}
-
-/// Whose it is: of a prepared transaction its owner.
-pub(in crate::app::panes) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
-    match lock.pid {
-        None => Cell::server(context.prepared(lock.virtualtransaction).and_then(|row| row.owner.as_deref())),
-        Some(pid) => {
-            context.backend(pid).map_or_else(Cell::none, |backend| backends::who(context, backend, room))
-        }
-    }
-}
-
-pub(in crate::app::panes) fn database<'a>(context: &Context<'a>, lock: &Lock) -> Option<&'a str> {
-    context.snapshot.names.databases.get(&lock.tag.database()?).map(|name| &**name)
-}
-
-pub(in crate::app::panes) fn key(lock: &Lock) -> Cell {
-    lock.tag.advisory_key().map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
-}
-
-/// Who holds it or waits for it.
-pub(in crate::app::panes) fn party(lock: &Lock) -> Party {
-    lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend)
-}
-
-/// `X` and `S` are enough for the two modes of an advisory lock.
-pub(in crate::app::panes) fn mode(lock: &Lock, room: u16) -> Cell {
-    let short = match (lock.tag.locktype(), lock.mode) {
-        (LockType::Advisory, LockMode::Exclusive) => "X",
-        (LockType::Advisory, LockMode::Share) => "S",
-        (_, mode) => return Cell::plain(mode.short()),
+/// `no session waits for a lock · 5 locks were waited for since 13:40, longest orders 4s`
+fn calm(context: &Context<'_>, room: usize) -> String {
+    let waits = &context.view.lock_waits;
+    let Some(since) = waits.since else { return PANE.empty.to_owned() };
+    let since = context.time_of_day(since);
+    let since = since.get(..5).unwrap_or(&since);
+    let longest = waits.locks.iter().max_by(|a, b| a.longest.total_cmp(&b.longest));
+    let Some(longest) = longest else {
+        return format!("{} · none was waited for since {since}", PANE.empty);
     };
-    Cell::plain(if usize::from(room) >= "Exclusive".len() { lock.mode.short() } else { short })
+    let locks = count(waits.locks.len(), "lock was", "locks were");
+    let name = text::one_line_prefix(&longest.name, 100);
+    let longest = format!("since {since}, longest {name} {}", text::age(longest.longest));
+    let whole = format!("{} · {locks} waited for {longest}", PANE.empty);
+    if text::width(&whole) <= room {
+        return whole;
+    }
+    format!("{} · {} {longest}", PANE.empty, waits.locks.len())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// `orders`, `accounts ctid (0,1)`, `nightly-export`
+pub(super) fn name(context: &Context<'_>, lock: &AwaitedLock) -> String {
+    let pids = lock.holders.iter().map(|hold| hold.party.pid()).filter(|pid| *pid > 0);
+    let pid = pids.chain(lock.waiters(&context.view.graph).map(|waiter| waiter.pid)).next();
+    object_first(context.lock_label(&lock.tag, pid))
+}
 
-    #[test]
-    fn an_age_that_has_no_room_keeps_its_unit() {
-        for (words, short) in [
-            ("seen 1.2s", "seen 1s"),
-            ("seen 41m02s", "seen 41m"),
-            ("≥3d04h", "≥3d"),
-            ("seen 17s", "seen 17s"),
-        ] {
-            assert_eq!(largest_unit(words), short);
+/// `AccessShare 30, RowExclusive 15`; the modes that have no room are counted: `AccessShare 30 +2`.
+fn requested(lock: &AwaitedLock, room: usize) -> String {
+    if lock.tag.locktype() == LockType::Tuple {
+        return format!("row lock {}", text::count(lock.len() as u64));
+    }
+    let words = |(mode, count): &(crate::model::lock::LockMode, usize)| {
+        format!("{} {}", mode.short(), text::count(*count as u64))
+    };
+    let all: Vec<String> = lock.modes.iter().map(words).collect();
+    let shown = |count: usize| {
+        let first = all.get(..count).unwrap_or(&all).join(", ");
+        if count < all.len() { format!("{first} +{}", all.len() - count) } else { first }
+    };
+    (1..=all.len()).rev().map(shown).find(|words| text::width(words) <= room).unwrap_or_else(|| shown(1))
+}
+
+/// `2053 metabase`, `prepared xa-4711-payment`, `4 sessions`
+fn holder(context: &Context<'_>, lock: &AwaitedLock, room: u16) -> String {
+    match lock.holders.as_slice() {
+        [] => String::new(),
+        [Hold { party: Party::Backend(pid), .. }] => match context.backend(*pid) {
+            // Below 120 columns it is the application alone, as in WHO.
+            Some(backend) => {
+                let room = if room < HOLDER_WITH_USER { 0 } else { room };
+                format!("{pid} {}", backends::who(context, backend, room).text)
+            }
+            None => pid.to_string(),
+        },
+        [Hold { party: Party::Prepared(xact), .. }] => match context.prepared(*xact) {
+            Some(row) => format!("prepared {}", text::one_line(&row.gid)),
+            None => "prepared".to_owned(),
+        },
+        all if all.iter().any(|hold| matches!(hold.party, Party::Prepared(_))) => {
+            format!("{} holders", text::count(all.len() as u64))
         }
+        all => format!("{} sessions", text::count(all.len() as u64)),
     }
 }
+
+/// From this width on the holder has its role.
+const HOLDER_WITH_USER: u16 = 34;

@@ -91,6 +91,7 @@ fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut Sessi
             meant.hidden += all - (meant.picks.len() - before);
         }
         SelectedRow::Prepared(xact) => meant.refused.push(prepared(index, xact)),
+        SelectedRow::Lock(tag) => meant.refused.push(several(index, tag)),
         SelectedRow::Task(task, again) => meant.take(key_holder(index, task, again)),
         SelectedRow::Item(item) => meant.take(hands::of_item(index, item)),
         SelectedRow::Lease(lease) => meant.take(hands::of_lease(index, lease)),
@@ -135,6 +136,21 @@ fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result
         (None, _) if row.held => Err(refused(name, "a prepared transaction holds its key, not a session")),
         _ => Err(refused(name, "no session holds its key: nothing to terminate")),
     }
+}
+
+/// Why no session is meant by a lock.
+fn several(index: &PlanIndex<'_>, tag: LockTag) -> Refused {
+    let lock = index.context.view.index.awaited_locks().get(&tag);
+    let reason = match lock.map_or(0, |lock| lock.holders.len()) {
+        0 => "has no holder now".to_owned(),
+        holders => {
+            format!(
+                "has {} holders: Enter lists them; select one of them",
+                crate::text::count(holders as u64)
+            )
+        }
+    };
+    Refused::new("this lock", Subject::Lock(tag), reason)
 }
 
 fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> Refused {

@@ -1,0 +1,141 @@
+//! The locks that sessions wait for, each once. The waits for a row are in two queues of the server: the first session waits for the end of
+//! the transaction that changed the row, the others for the tuple lock that the first one holds meanwhile. Here they are one.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::Timestamp;
+use super::awaited_rows::AwaitedRows;
+use super::lock::{LockMode, LockTag, LockType};
+use super::wait_graph::{Holder, Party, Queue, WaitGraph, Waiter};
+
+/// A lock that at least one session waits for.
+#[derive(Debug, Clone)]
+pub struct AwaitedLock {
+    /// What is locked: of a row its tuple lock.
+    pub tag: LockTag,
+    /// The holders that conflict with a request. None: the lock has just been released.
+    pub holders: Vec<Hold>,
+    /// The places of the waiters in the queues of the graph, the next one to get the lock first.
+    waiters: Vec<(usize, usize)>,
+    /// The requested modes with the number of requests, the commonest first.
+    pub modes: Vec<(LockMode, usize)>,
+    /// The start of the longest wait.
+    pub since: Option<Timestamp>,
+}
+
+/// A lock that a party holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// The session or the prepared transaction.
+    pub party: Party,
+    /// Of a row it is the lock of the transaction on its own id.
+    pub tag: LockTag,
+    /// The strongest of its modes.
+    pub mode: LockMode,
+}
+
+impl AwaitedLock {
+    /// Those that wait for it, the next one to get the lock first.
+    pub fn waiters<'a>(&'a self, graph: &'a WaitGraph) -> impl Iterator<Item = &'a Waiter> {
+        self.waiters.iter().filter_map(|(queue, waiter)| graph.queues.get(*queue)?.waiters.get(*waiter))
+    }
+
+    /// How many sessions wait for it.
+    pub fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// The holder if there is exactly one.
+    pub fn only_holder(&self) -> Option<Hold> {
+        if let [holder] = self.holders.as_slice() { Some(*holder) } else { None }
+    }
+
+    /// Whether a party holds it in a mode that conflicts with a request.
+    pub fn is_held_by(&self, party: Party) -> bool {
+        self.holders.iter().any(|hold| hold.party == party)
+    }
+
+    fn take(&mut self, waiter: &Waiter, place: (usize, usize)) {
+        self.waiters.push(place);
+        match self.modes.iter_mut().find(|(mode, _)| *mode == waiter.mode) {
+            Some((_, count)) => *count += 1,
+            None => self.modes.push((waiter.mode, 1)),
+        }
+        self.since = self.since.into_iter().chain(waiter.wait_start).min();
+    }
+
+    fn finish(&mut self, graph: &WaitGraph) {
+        self.modes.sort_by_key(|(mode, count)| (Reverse(*count), *mode));
+        let of_transactions = |queue: &&Queue| queue.tag.locktype() == LockType::TransactionId;
+        let mut queues: Vec<usize> = self.waiters.iter().map(|(queue, _)| *queue).collect();
+        queues.dedup();
+        let mut queues: Vec<&Queue> = queues.iter().filter_map(|at| graph.queues.get(*at)).collect();
+        // The holder of the tuple lock waits for the transaction itself.
+        if queues.iter().any(|queue| of_transactions(queue)) {
+            queues.retain(of_transactions);
+        }
+        let hold = |queue: &Queue, holder: &Holder| {
+            let conflicts =
+                |waiter: &Waiter| waiter.party != holder.party && waiter.mode.conflicts_with(holder.modes);
+            let mode = holder.modes.iter().last().filter(|_| self.waiters(graph).any(conflicts))?;
+            Some(Hold { party: holder.party, tag: queue.tag, mode })
+        };
+        let pairs = queues.into_iter().flat_map(|queue| queue.holders.iter().map(move |one| (queue, one)));
+        let mut holders: Vec<Hold> = pairs.filter_map(|(queue, holder)| hold(queue, holder)).collect();
+        holders.sort_by_key(|holder| holder.party);
+        holders.dedup_by_key(|holder| holder.party);
+        self.holders = holders;
+    }
+}
+
+/// The locks that sessions wait for: the longest queue first, then the longest wait.
+#[derive(Debug, Clone, Default)]
+pub struct AwaitedLocks {
+    locks: Vec<AwaitedLock>,
+    places: FxHashMap<LockTag, usize>,
+}
+
+impl AwaitedLocks {
+    pub(super) fn of(graph: &WaitGraph, rows: &AwaitedRows) -> Self {
+        let mut all = Self::default();
+        let is_of_transaction =
+            |(_, queue): &(usize, &Queue)| queue.tag.locktype() == LockType::TransactionId;
+        let queues = || graph.queues.iter().enumerate();
+        // Sessions that wait for the transaction get the row before those that wait for the tuple lock.
+        let rest = queues().filter(|one| !is_of_transaction(one));
+        for (at, queue) in queues().filter(is_of_transaction).chain(rest) {
+            for (place, waiter) in queue.waiters.iter().enumerate() {
+                all.add(*rows.awaited(&queue.tag, waiter.pid), waiter, (at, place));
+            }
+        }
+        for lock in &mut all.locks {
+            lock.finish(graph);
+        }
+        all.locks.sort_by_key(|lock| (Reverse(lock.len()), lock.since.is_none(), lock.since, lock.tag));
+        all.places = all.locks.iter().enumerate().map(|(at, lock)| (lock.tag, at)).collect();
+        all
+    }
+
+    fn add(&mut self, tag: LockTag, waiter: &Waiter, place: (usize, usize)) {
+        let at = *self.places.entry(tag).or_insert(self.locks.len());
+        if at >= self.locks.len() {
+            let (holders, waiters, modes) = (Vec::new(), Vec::new(), Vec::new());
+            self.locks.push(AwaitedLock { tag, holders, waiters, modes, since: None });
+        }
+        if let Some(lock) = self.locks.get_mut(at) {
+            lock.take(waiter, place);
+        }
+    }
+
+    /// All of them, in their order.
+    pub fn all(&self) -> &[AwaitedLock] {
+        &self.locks
+    }
+
+    /// The lock with this tag; none if no session waits for it.
+    pub fn get(&self, tag: &LockTag) -> Option<&AwaitedLock> {
+        self.locks.get(*self.places.get(tag)?)
+    }
+}
