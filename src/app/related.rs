@@ -150,7 +150,7 @@ fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
 fn held(context: &Context<'_>, party: Party) -> Vec<Related> {
     let link = |lock: &AwaitedLock| Related {
         what: "holds",
-        label: format!("{}, {} waiting", context.lock_label(&lock.tag, None), lock.len()),
+        label: format!("{}, {} waiting", context.lock_label(&lock.tag, None), lock.queued()),
         place: Place::Lock(lock.tag),
         screen: Screen::Locks,
     };

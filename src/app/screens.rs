@@ -157,14 +157,14 @@ screens! {
         panes: &[pane(Pane::Chains, 1)],
         absent: "",
     },
-    /// Locks that are held and awaited, and what was waited for.
+    /// Locks that sessions wait for, those that are held, and what was waited for.
     Locks = Definition {
         key: "3",
         name: "locks",
         title: "Locks",
         about: "Locks held and awaited",
-        help: "Locks: held and awaited",
-        panes: &[pane(Pane::Locks, 1), pane(Pane::Held, 1), pane(Pane::Waits, 1)],
+        help: "Locks: those that sessions wait for, and those held",
+        panes: &[pane(Pane::Locks, 3), pane(Pane::Held, 2), pane(Pane::Waits, 2)],
         absent: "",
     },
     /// Schedules and executions, and the jobs of other systems.

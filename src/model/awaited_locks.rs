@@ -43,7 +43,7 @@ impl AwaitedLock {
     }
 
     /// How many sessions wait for it.
-    pub fn len(&self) -> usize {
+    pub fn queued(&self) -> usize {
         self.waiters.len()
     }
 
@@ -73,7 +73,7 @@ impl AwaitedLock {
         queues.dedup();
         let mut queues: Vec<&Queue> = queues.iter().filter_map(|at| graph.queues.get(*at)).collect();
         // The holder of the tuple lock waits for the transaction itself.
-        if queues.iter().any(|queue| of_transactions(queue)) {
+        if queues.iter().any(of_transactions) {
             queues.retain(of_transactions);
         }
         let hold = |queue: &Queue, holder: &Holder| {
@@ -113,7 +113,7 @@ impl AwaitedLocks {
         for lock in &mut all.locks {
             lock.finish(graph);
         }
-        all.locks.sort_by_key(|lock| (Reverse(lock.len()), lock.since.is_none(), lock.since, lock.tag));
+        all.locks.sort_by_key(|lock| (Reverse(lock.queued()), lock.since.is_none(), lock.since, lock.tag));
         all.places = all.locks.iter().enumerate().map(|(at, lock)| (lock.tag, at)).collect();
         all
     }

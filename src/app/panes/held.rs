@@ -7,10 +7,11 @@ use super::cell::fit_names;
 use super::column::{Columns, Rows};
 use super::definition::{Basis, Definition};
 use super::facts::Fact;
+use super::lock_age::{age_words, lock_age};
 use super::locks::detail_lines;
 use super::party::backend_id;
 use super::row::{Owner, Row, RowId};
-use super::words::{DB, PID, QUERY, WHO};
+use super::words::{DB, PID, QUERY, TYPE_HELP, WHO};
 use super::{Cell, Total, Value, backends, lock_order};
 use crate::app::context::Context;
 use crate::app::line::Tone;
@@ -74,7 +75,6 @@ static COLUMNS: Columns<Held> = Columns {
 };
 
 pub(super) const LOCK_HELP: &str = "the locked object; for an advisory lock the name of its key";
-pub(super) const TYPE_HELP: &str = "the lock type, as in pg_locks";
 pub(super) const MODE_HELP: &str = "the lock mode; advisory: X exclusive, S shared";
 pub(super) const WAITERS_HELP: &str = "sessions that wait for this lock";
 pub(super) const KEY_HELP: &str = "the advisory key: one number, or two";
@@ -129,40 +129,6 @@ pub(super) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     let label = fit_names(context.lock_label(&lock.tag, lock.pid), room);
     // A number is an advisory key, and TYPE says so.
     Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
-}
-
-/// How sure it is since when a lock is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::app) enum Known {
-    /// The server says when it began, or what runs on it does.
-    Exactly,
-    /// It may be longer, and is not shorter.
-    AtLeast,
-    /// At every look for so long; in between it may have been released and taken again.
-    Seen,
-}
-
-/// How long a lock is held, and how that is known.
-pub(in crate::app) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f64, Known)> {
-    let key = (lock.pid?, lock.tag);
-    if let Some(began) = context.view.runs_since.get(&key) {
-        return context.age(Some(*began)).map(|age| (age, Known::Exactly));
-    }
-    let since = context.view.held_since.get(&key)?;
-    if since.proved <= since.seen {
-        return context.age(Some(since.proved)).map(|age| (age, Known::AtLeast));
-    }
-    context.age(Some(since.seen)).map(|age| (age, Known::Seen))
-}
-
-/// The duration with its sign: `7s`, `≥41s`, `seen 12s`.
-pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
-    let age = crate::text::age(seconds);
-    match known {
-        Known::Exactly => age,
-        Known::AtLeast => format!("≥{age}"),
-        Known::Seen => format!("seen {age}"),
-    }
 }
 
 /// How long it is held, in seconds.

@@ -24,6 +24,7 @@ mod job_workers;
 pub(super) mod jobs;
 pub mod leases;
 pub(super) mod limits;
+mod lock_age;
 mod lock_order;
 pub mod locks;
 mod other_leases;

@@ -16,7 +16,7 @@ use super::column::{Columns, Rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, count, stale_tables};
 use super::row::{Row, RowId};
-use super::words::DB;
+use super::words::{DB, TYPE_HELP};
 use super::{Cell, Value};
 use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party, reasons};
@@ -166,7 +166,7 @@ static COLUMNS: Columns<Waits> = Columns {
             |lock, _| lock.longest_mode().map(LockMode::short),
         )
         .rank(2),
-        Column::text(("TYPE", "type", "the lock type, as in pg_locks"), (8, 13), |lock, _| {
+        Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| {
             Some(lock.tag.locktype().as_str())
         })
         .rank(4),

@@ -8,6 +8,7 @@ pub(super) const DB: Words = ("DB", "db", "database");
 pub(super) const WHO: Words = ("WHO", "who", WHO_HELP);
 pub(super) const WHO_HELP: &str =
     "role@application; in a narrow column the application, or else the role, or the address";
+pub(super) const TYPE_HELP: &str = "the lock type, as in pg_locks";
 pub(super) const QUERY: Words = ("QUERY", "query", "the query it runs, or ran last");
 pub(super) const XACT: Words = ("XACT", "xact", "age of its transaction; w: it may have written");
 pub(super) const BLOCKS: Words =

@@ -130,7 +130,7 @@ fn the_cursor_stays_on_the_lock_and_another_holder_is_no_target_at_once() {
     assert_eq!(app.pane(Pane::Locks).selected, lock);
     // The transaction ends: 11 has the row, 12 waits for it, and more come.
     let mut next = queues(1.0);
-    next.locks.retain(|lock| !matches!(lock.pid, Some(10 | 11 | 12 | 13)));
+    next.locks.retain(|lock| !matches!(lock.pid, Some(10..=13)));
     let xid = LockTag::new(LockType::TransactionId).with_transactionid(772);
     next.lock(11, xid, LockMode::Exclusive, None);
     next.lock(12, row(1), LockMode::Exclusive, None);

@@ -5,7 +5,7 @@ use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::cell::object_first;
-use crate::app::panes::held::{age_words, lock_age};
+use crate::app::panes::lock_age::{age_words, lock_age};
 use crate::app::panes::party::root_state;
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::lock_key::LockKey;

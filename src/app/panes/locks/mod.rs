@@ -12,9 +12,8 @@ use super::cell::{fit_names, object_first};
 use super::column::{Columns, Rows};
 use super::definition::Definition;
 use super::facts::{Fact, count};
-use super::held::TYPE_HELP;
 use super::row::{Row, RowId};
-use super::words::QUERY;
+use super::words::{QUERY, TYPE_HELP};
 use super::{Cell, Total, Value, backends};
 use crate::app::context::Context;
 use crate::app::keymap::Action;
@@ -57,7 +56,7 @@ static COLUMNS: Columns<Awaited> = Columns {
         Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| Some(lock.tag.locktype().as_str()))
             .rank(5),
         Column::number(("QUEUE", "queue", "sessions that wait for it"), (5, 5), Tone::Plain, |lock, _| {
-            i64::try_from(lock.len()).ok()
+            i64::try_from(lock.queued()).ok()
         }),
         Column::age(("LONGEST", "longest", "the longest wait"), (7, 7), Tone::Plain, |lock, context| {
             context.wait_age(lock.since)
@@ -173,7 +172,7 @@ pub(super) fn name(context: &Context<'_>, lock: &AwaitedLock) -> String {
 /// `AccessShare 30, RowExclusive 15`; the modes that have no room are counted: `AccessShare 30 +2`.
 fn requested(lock: &AwaitedLock, room: usize) -> String {
     if lock.tag.locktype() == LockType::Tuple {
-        return format!("row lock {}", text::count(lock.len() as u64));
+        return format!("row lock {}", text::count(lock.queued() as u64));
     }
     let words = |(mode, count): &(crate::model::lock::LockMode, usize)| {
         format!("{} {}", mode.short(), text::count(*count as u64))
