@@ -73,6 +73,9 @@ pub const TALL: u16 = 30;
 /// From so many rows on the Locks screen has a third pane; on less Tab leads to it.
 const THIRD: u16 = 35;
 
+/// From so many rows on the Locks screen has a strip of three rows below its panes.
+const STRIP: u16 = 24;
+
 /// From this width and height on the right side shows the details of the row under the cursor.
 pub const DETAIL: (u16, u16) = (160, 40);
 
@@ -331,6 +334,11 @@ impl App {
     /// Whether the right side shows the details of the row under the cursor.
     pub fn shows_detail(&self) -> bool {
         self.screen == Screen::Overview && !self.zoom && self.size.0 >= DETAIL.0 && self.size.1 >= DETAIL.1
+    }
+
+    /// Whether a strip about the row under the cursor is below the panes.
+    pub fn has_strip_below(&self) -> bool {
+        self.screen == Screen::Locks && !self.zoom && self.size.1 >= STRIP
     }
 
     /// Where the finding under the cursor has its row in another pane, among those that are drawn soon.

@@ -164,7 +164,7 @@ screens! {
         title: "Locks",
         about: "Locks held and awaited",
         help: "Locks: those that sessions wait for, and those held",
-        panes: &[pane(Pane::Locks, 3), pane(Pane::Held, 2), pane(Pane::Waits, 2)],
+        panes: &[pane(Pane::Locks, 1), pane(Pane::Held, 1), pane(Pane::Waits, 1)],
         absent: "",
     },
     /// Schedules and executions, and the jobs of other systems.

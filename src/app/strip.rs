@@ -3,10 +3,11 @@
 
 use super::App;
 use super::context::Context;
+use super::detail;
 use super::dialog;
 use super::keymap::{self, Action};
 use super::line::{Line, Tone};
-use super::panes::{RowId, findings, query};
+use super::panes::{RowId, findings, locks, query};
 use super::subject;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::Effect;
@@ -44,6 +45,18 @@ pub fn strip(app: &App) -> Vec<Line> {
         },
         Some(Party::Prepared(xact)) => strip.prepared(xact),
         None => strip.other(row, finding),
+    }
+}
+
+/// The strip below the Locks screen, with its title; none without a selected row.
+pub fn below_locks(app: &App) -> Option<(String, Vec<Line>)> {
+    let (context, row) = app.context().zip(app.pane(app.focus).selected)?;
+    let title = || detail::title(&context, row);
+    match row {
+        RowId::Awaited(tag) => locks::strip(&context, &tag),
+        RowId::Lock(..) => Some((title(), strip(app))),
+        // Its name is the title.
+        _ => Some((title(), strip(app).into_iter().skip(1).collect())),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::{Fact, Pane, Total, findings};
 use crate::app::screens::Screen;
-use crate::app::strip::strip;
+use crate::app::strip::{below_locks, strip};
 use crate::app::{App, TALL, subject};
 use crate::model::view::Link;
 
@@ -25,6 +25,8 @@ const SHORT: usize = 24;
 const INDENT: usize = 14;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+    let (area, below) = split_bottom(area, if app.has_strip_below() { 3 } else { 0 });
+    draw_strip(frame, below, app, theme);
     let (places, detail) = layout::places(area, app);
     for Place { pane, area, is_line } in places {
         if is_line {
@@ -46,6 +48,21 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let row = subject::subject_of(&context, row).unwrap_or(row);
     let lines = app.detail_lines(row, usize::from(area.width)).unwrap_or_default();
     pages::scrolled(frame, area, &crate::app::detail::title(&context, row), &lines, 0, theme);
+}
+
+/// The strip below the Locks screen: a title and two lines.
+fn draw_strip(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let Some((title, lines)) = below_locks(app).filter(|_| area.height > 0) else { return };
+    let mut head = Line::new().with("─ ", Tone::Dim).with(title, Tone::Title).with(" ", Tone::Plain);
+    head.push("─".repeat(usize::from(area.width).saturating_sub(head.width())), Tone::Dim);
+    let indented = lines.into_iter().map(|line| {
+        let mut shown = Line::new().with("  ", Tone::Plain);
+        shown.spans.extend(line.spans);
+        shown
+    });
+    for (y, line) in (area.y..area.bottom()).zip(std::iter::once(head).chain(indented)) {
+        draw_line(frame, Rect { y, height: 1, ..area }, &line, theme);
+    }
 }
 
 /// The findings, with the strip below them.

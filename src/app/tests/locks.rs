@@ -196,3 +196,33 @@ fn the_waits_are_a_third_pane_on_a_high_screen_and_behind_tab_on_a_low_one() {
         assert!(app.visible_panes().contains(&Pane::Waits), "{size:?}");
     }
 }
+
+#[test]
+fn the_strip_names_the_holder_and_the_first_in_the_queue() {
+    let mut app = app(queues(0.0));
+    let strip = |app: &App| {
+        let (title, lines) = crate::app::strip::below_locks(app).unwrap();
+        std::iter::once(title).chain(lines.iter().map(crate::app::line::Line::plain)).collect::<Vec<_>>()
+    };
+    drive(&mut app, "3");
+    assert_eq!(
+        strip(&app),
+        [
+            "orders · RowShare 2, Exclusive 1",
+            "2 hold it: 21 app@report, 22 app@report",
+            "first in the queue: 30 app@ci Exclusive, 2 behind it",
+        ]
+    );
+    drive(&mut app, "j");
+    assert_eq!(
+        strip(&app),
+        [
+            "accounts ctid (0,1) · row lock 2",
+            "10 app@web holds the row, idle in transaction 1m00s: UPDATE accounts",
+            "first in the queue: 11 app@web, 1 behind it",
+        ]
+    );
+    drive(&mut app, "<tab>");
+    assert_eq!(strip(&app)[0], "Lock on advisory 7");
+    assert!(strip(&app)[1].starts_with("app@cron on 10.0.3.17"), "{:?}", strip(&app));
+}

@@ -7,6 +7,7 @@
 //! ```
 
 mod detail;
+mod strip;
 
 use super::cell::{fit_names, object_first};
 use super::column::{Columns, Rows};
@@ -24,6 +25,7 @@ use crate::model::wait_graph::Party;
 use crate::text;
 
 pub(super) use detail::lines as detail_lines;
+pub(in crate::app) use strip::strip;
 
 /// Locks that sessions wait for, as the index of the snapshot has them.
 struct Awaited;
