@@ -209,7 +209,7 @@ fn the_strip_names_the_holder_and_the_first_in_the_queue() {
         strip(&app),
         [
             "orders · RowShare 2, Exclusive 1",
-            "2 hold it: 21 app@report, 22 app@report",
+            "2 holders: 21 app@report, 22 app@report",
             "first in the queue: 30 app@ci Exclusive, 2 behind it",
         ]
     );

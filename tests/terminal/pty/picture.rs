@@ -213,7 +213,7 @@ const PICTURES: [Picture; 13] = [
         rows: LOW,
         keys: "3g",
         shows: &["Locks ·", "nightly export"],
-        about: "Locks: advisory locks by name, who holds them and who waits",
+        about: "Locks: locks with waiters, and the holder of each; below them what is held",
     },
     Picture {
         name: "tasks",

@@ -22,7 +22,7 @@ pub(in crate::app) fn strip(context: &Context<'_>, tag: &LockTag) -> Option<(Str
         [hold] => holds(context, lock, *hold),
         all => {
             let all: Vec<Party> = all.iter().map(|hold| hold.party).collect();
-            format!("{} hold it: {}", all.len(), parties(context, &all))
+            format!("{} holders: {}", all.len(), parties(context, &all))
         }
     };
     let first = lock.waiters(&context.view.graph).next()?;
