@@ -72,9 +72,11 @@ pub fn contended(awaited: &LockTag) -> LockTag {
     let anew = LockTag::new(awaited.locktype());
     match awaited.locktype() {
         LockType::Tuple | LockType::Page => anew.with_database(database).with_relation(relation),
-        LockType::TransactionId | LockType::VirtualXid | LockType::SpecToken | LockType::ApplyTransaction => {
-            anew
-        }
+        LockType::TransactionId
+        | LockType::VirtualXid
+        | LockType::SpecToken
+        | LockType::ApplyTransaction
+        | LockType::SafeSnapshot => anew,
         _ => *awaited,
     }
 }
@@ -248,6 +250,7 @@ pub fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, aw
         LockType::Page => relation("pages").into(),
         LockType::TransactionId => "ends of transactions".into(),
         LockType::VirtualXid => "ends of virtual transactions".into(),
+        LockType::SafeSnapshot => "safe snapshots".into(),
         LockType::Advisory => words::target(snapshot, names, awaited, holder).into(),
         _ => words::target(snapshot, names, awaited, None).into(),
     }

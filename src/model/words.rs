@@ -138,6 +138,7 @@ pub fn target(
         LockType::SpecToken => format!("speculative insert of {}", number(tag.transactionid())),
         LockType::ApplyTransaction => format!("remote transaction {}", number(tag.transactionid())),
         LockType::Object => object(snapshot, tag),
+        LockType::SafeSnapshot => format!("safe snapshot for {}", number(tag.objid())),
         LockType::UserLock | LockType::Other => {
             format!("{} {}/{}", tag.locktype().as_str(), number(tag.classid()), number(tag.objid()))
         }
@@ -188,7 +189,9 @@ pub fn quoted(
 /// A request for a lock: `AccessShare on accounts`. A row and a transaction are locked in one way only: `row of accounts (0,7)`.
 pub fn request(mode: LockMode, tag: &LockTag, target: &str) -> String {
     match tag.locktype() {
-        LockType::Tuple | LockType::TransactionId | LockType::VirtualXid => target.to_owned(),
+        LockType::Tuple | LockType::TransactionId | LockType::VirtualXid | LockType::SafeSnapshot => {
+            target.to_owned()
+        }
         _ => format!("{} on {target}", mode.short()),
     }
 }

@@ -15,7 +15,7 @@ const SETTINGS: &str = include_str!("../../assets/sql/settings.sql");
 pub(super) const IDENTITY: &str = include_str!("../../assets/sql/identity.sql");
 /// The server's clock and counters.
 pub(super) const TICK: &str = include_str!("../../assets/sql/tick.sql");
-/// `pg_blocking_pids` of some waiters.
+/// `pg_blocking_pids` and `pg_safe_snapshot_blocking_pids` of some waiters.
 pub(super) const BLOCKING: &str = include_str!("../../assets/sql/blocking.sql");
 /// What this poll knows from the last.
 pub(super) const KNOWN: &str = include_str!("../../assets/sql/known.sql");

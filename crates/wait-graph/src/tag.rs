@@ -31,6 +31,10 @@ words! {
         Advisory => "advisory",
         /// A remote transaction that an apply worker applies (from PostgreSQL 16).
         ApplyTransaction => "applytransaction",
+        /// The snapshot that a `SERIALIZABLE READ ONLY DEFERRABLE` transaction waits for. `pg_locks` does not show it: it is made from
+        /// `pg_safe_snapshot_blocking_pids` (`GetSafeSnapshot` in `src/backend/storage/lmgr/predicate.c`), and `objid` is the process
+        /// that waits.
+        SafeSnapshot => "safesnapshot",
         /// A type this version of locktop does not know.
         Other => "other",
     }

@@ -66,7 +66,9 @@ fn taken(locks: &[Lock], server: &Server) -> (usize, Option<(Party, usize)>) {
     let mut shared: FxHashSet<&LockTag> = FxHashSet::default();
     let mut weak: FxHashSet<&LockTag> = FxHashSet::default();
     let mut held: FxHashMap<Party, (usize, usize)> = FxHashMap::default();
-    for lock in locks.iter().filter(|lock| lock.mode != LockMode::SIRead) {
+    let in_table =
+        |lock: &&Lock| lock.mode != LockMode::SIRead && lock.tag.locktype() != LockType::SafeSnapshot;
+    for lock in locks.iter().filter(in_table) {
         let holder = lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend);
         let (sure, in_slots) = held.entry(holder).or_default();
         if may_be_in_a_slot(lock) {

@@ -1,9 +1,8 @@
-//! Waits that `pg_locks` does not show, one by one: for a buffer pin, for a safe snapshot, for the processes of the server.
+//! Waits whose blockers the server does not name, one by one: for a buffer pin, for the processes of the server.
 
 use super::check_input::{CheckInput, parties_text};
 use super::{Finding, LIMIT, Severity};
 use crate::model::backend::{Backend, State};
-use crate::model::lock::LockMode;
 use crate::model::observed::Observed;
 use crate::model::wait_graph::Party;
 
@@ -29,7 +28,7 @@ const EVENTS: [Event; 8] = [
     Event {
         name: "SafeSnapshot",
         waits_for: "serializable transactions that may write",
-        suspects: serializable,
+        suspects: not_known,
         remedy: "SELECT pg_safe_snapshot_blocking_pids(pid) names them; it continues when they have ended",
     },
     Event {
@@ -77,7 +76,10 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let name = row.wait_event.as_deref()?;
         EVENTS.iter().find(|event| event.name == name)
     };
-    let waits = backends.iter().filter_map(|row| Some((row, event(row)?)));
+    // Where the server names the blockers, the wait is in the graph.
+    let is_named = |row: &&Backend| look.graph.wait_of(Party::Backend(row.group())).is_some();
+    let unnamed = backends.iter().filter(|row| !is_named(row));
+    let waits = unnamed.filter_map(|row| Some((row, event(row)?)));
     let mut waits: Vec<_> =
         waits.filter(|(row, _)| look.is_older(since(row), look.thresholds.wait)).collect();
     waits.sort_by_key(|(row, _)| (since(row), row.pid));
@@ -123,14 +125,4 @@ fn open_snapshots(look: &CheckInput<'_>, waiter: &Backend) -> Option<Vec<Party>>
         .collect();
     open.sort_by_key(|row| (row.state_change, row.pid));
     Some(open.into_iter().map(|row| Party::Backend(row.pid)).collect())
-}
-
-/// Those that hold the locks of serializable transactions.
-fn serializable(look: &CheckInput<'_>, waiter: &Backend) -> Option<Vec<Party>> {
-    let Observed::Read(locks) = look.snapshot.locks.observed() else { return None };
-    let holders = locks.iter().filter(|lock| lock.mode == LockMode::SIRead).filter_map(|lock| lock.pid);
-    let mut pids: Vec<i32> = holders.filter(|pid| *pid != waiter.pid).collect();
-    pids.sort_unstable();
-    pids.dedup();
-    Some(pids.into_iter().map(Party::Backend).collect())
 }

@@ -11,6 +11,7 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
         LockType::Tuple => tuple(wait, holder),
         LockType::VirtualXid => virtual_transaction(wait, holder),
         LockType::Advisory => advisory(wait, holder),
+        LockType::SafeSnapshot => safe_snapshot(wait, holder),
         LockType::Extend => momentary(
             wait,
             "adds pages to",
@@ -91,6 +92,14 @@ fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         format!("{} waits for the end of the transaction of {who}.", wait.name())
     };
     vec![first, wait.look.until(party)]
+}
+
+/// A read-only transaction that never fails to serialize: it begins when those that ran at its start have ended without a conflict.
+fn safe_snapshot(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+    let needs = "It waits for a safe snapshot (SERIALIZABLE READ ONLY DEFERRABLE): the serializable transactions that ran when it began must end first.".to_owned();
+    let held = holder
+        .map(|(party, _)| format!("{} is one of them. {}", wait.look.who(party), wait.look.until(party)));
+    std::iter::once(needs).chain(held).collect()
 }
 
 fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {

@@ -19,6 +19,7 @@ mod opening;
 mod pooler;
 mod prepare;
 mod pulse;
+mod safe_snapshot;
 mod scan;
 mod sections;
 mod session;
@@ -40,7 +41,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::Timestamp;
 use crate::model::adapter::{Adapter, Parts};
-use crate::model::lock::{Lock, LockTag};
+use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::snapshot::Snapshot;
 use crate::pg::sources::Places;
 use crate::pg::trust::TrustedOwners;
@@ -123,7 +124,9 @@ pub enum PollError {
 
 /// Who waited in `before`, and since when: those who wait longest first, at most `ask`, and no more than `ask_rows` allows, but one.
 fn waiters(before: &Snapshot, limits: &Limits) -> Vec<(i32, Option<Timestamp>)> {
-    let waiting = || before.locks.last_rows().iter().filter(|lock| !lock.granted);
+    // Of a safe snapshot another function tells.
+    let is_asked = |lock: &&Lock| !lock.granted && lock.tag.locktype() != LockType::SafeSnapshot;
+    let waiting = || before.locks.last_rows().iter().filter(is_asked);
     let mut queues: FxHashMap<LockTag, usize> = FxHashMap::default();
     for lock in waiting() {
         *queues.entry(lock.tag).or_default() += 1;

@@ -48,7 +48,7 @@ impl Statements {
                 client.prepare(sql::PREPARED),
             )),
             Box::pin(join(
-                client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY]),
+                client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY; 2]),
                 client.prepare_typed(sql::KNOWN, &[Type::TEXT; 3]),
             )),
         )

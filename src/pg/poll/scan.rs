@@ -3,12 +3,11 @@
 use tokio_postgres::error::SqlState;
 
 use super::names::Used;
-use super::sections::Tick;
+use super::sections::{Blocking, Tick};
 use crate::model::backend::Backend;
 use crate::model::lock::LockType;
 use crate::model::object_class::has_name;
 use crate::model::snapshot::{Server, Snapshot};
-use crate::model::wait_graph::Answer;
 use crate::pg::decode::locks::KnownLocks;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::section_error::SectionError;
@@ -16,7 +15,7 @@ use crate::pg::sources;
 
 /// What the sections of one poll brought.
 pub(super) struct Scan {
-    pub(super) answers: Result<Vec<Answer>, SectionError>,
+    pub(super) blocking: Result<Blocking, SectionError>,
     /// What was known was told. Where that fails, the answers of the next two are not of this poll, and say so.
     pub(super) told: Result<(), SectionError>,
     pub(super) locks: Result<KnownLocks, SectionError>,
@@ -42,7 +41,7 @@ impl Scan {
     /// What became of the statements that are prepared.
     fn errors(&self) -> impl Iterator<Item = &SectionError> {
         [
-            self.answers.as_ref().err(),
+            self.blocking.as_ref().err(),
             self.told.as_ref().err(),
             self.locks.as_ref().err(),
             self.backends.as_ref().err(),

@@ -8,6 +8,7 @@ use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
 use super::known::Telling;
+use super::safe_snapshot::SafeSnapshotWait;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::snapshot::Replay;
@@ -98,22 +99,34 @@ pub(super) async fn tick(
     })
 }
 
+/// What the server itself said of who blocks whom.
+#[derive(Debug, Default)]
+pub(super) struct Blocking {
+    pub(super) answers: Vec<Answer>,
+    pub(super) safe_snapshots: Vec<SafeSnapshotWait>,
+}
+
+/// Asks about waiters for locks, and about those for safe snapshots.
 pub(super) async fn blocking(
     client: &Client,
     statement: Option<&Statement>,
     asked: &[(i32, Option<Timestamp>)],
-) -> Result<Vec<Answer>, SectionError> {
-    let Some(statement) = statement.filter(|_| !asked.is_empty()) else { return Ok(Vec::new()) };
+    safe_snapshots: &[i32],
+) -> Result<Blocking, SectionError> {
+    let mut blocking = Blocking::default();
+    let Some(statement) = statement.filter(|_| !asked.is_empty() || !safe_snapshots.is_empty()) else {
+        return Ok(blocking);
+    };
     let pids: Vec<i32> = asked.iter().map(|waiter| waiter.0).collect();
-    let rows = client.query(statement, &[&pids]).await?;
-    Ok(rows
-        .iter()
-        .filter_map(|row| {
-            let waiter = int4(raw(row, 0))?;
-            let (_, wait_start) = *asked.iter().find(|asked| asked.0 == waiter)?;
-            Some(Answer { waiter, wait_start, blockers: int4_array(raw(row, 1))? })
-        })
-        .collect())
+    for row in client.query(statement, &[&pids, &safe_snapshots]).await? {
+        let Some((waiter, blockers)) = int4(raw(&row, 0)).zip(int4_array(raw(&row, 1))) else { continue };
+        if boolean(raw(&row, 2)) == Some(true) {
+            blocking.safe_snapshots.push(SafeSnapshotWait { waiter, blockers });
+        } else if let Some((_, wait_start)) = asked.iter().find(|asked| asked.0 == waiter) {
+            blocking.answers.push(Answer { waiter, wait_start: *wait_start, blockers });
+        }
+    }
+    Ok(blocking)
 }
 
 /// Tells the server what is known from the last poll, for the statements after this one.

@@ -15,8 +15,8 @@ use super::prepare::{Statements, prepare};
 use pg_connect::message;
 
 use super::scan::Scan;
-use super::sections::{self, Tick};
-use super::{Limits, OpenError, PollError, pooler, pulse, waiters};
+use super::sections::{self, Blocking, Tick};
+use super::{Limits, OpenError, PollError, pooler, pulse, safe_snapshot, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::adapter::{self, Parts};
@@ -262,6 +262,7 @@ impl Session {
 
     async fn scan(&mut self, before: Option<&Snapshot>, statements: &Statements) -> Scan {
         let asked = before.map_or_else(Vec::new, |before| waiters(before, &self.limits));
+        let safe = before.map_or_else(Vec::new, |before| safe_snapshot::waiters(before, self.limits.ask));
         let databases = self.names.database_oids();
         let telling = self.known.telling(&self.limits);
         let (client, scope) = (&*self.client, self.scope());
@@ -269,8 +270,8 @@ impl Session {
         let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
         let Known { locks: known_locks, backends: known_backends, .. } = &self.known;
         let activity = Backends::new(&mut self.texts, known_backends, &telling.poll, encodings.clone());
-        let (answers, told, locks, (backends, prepared), (sources, tick)) = join5(
-            scope.alone(client, sections::blocking(client, statements.blocking.as_ref(), &asked)),
+        let (blocking, told, locks, (backends, prepared), (sources, tick)) = join5(
+            scope.alone(client, sections::blocking(client, statements.blocking.as_ref(), &asked, &safe)),
             sections::tell(client, &statements.known, &telling),
             scope.alone(
                 client,
@@ -286,8 +287,9 @@ impl Session {
             ),
         )
         .await;
-        self.known.learn(&telling, (&locks, answers.as_deref().unwrap_or_default()), &self.limits);
-        Scan { answers, told, locks, backends, prepared, sources, tick }
+        let answers = blocking.as_ref().map_or(&[][..], |blocking| &blocking.answers);
+        self.known.learn(&telling, (&locks, answers), &self.limits);
+        Scan { blocking, told, locks, backends, prepared, sources, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -324,7 +326,9 @@ impl Session {
         let (locks, locks_omitted, answers) = match scan.locks {
             // Without answers every queue edge is an inferred one, and says so.
             Ok(known) => {
-                (Section::shared(known.rows, taken_at), known.omitted, scan.answers.unwrap_or_default())
+                let Blocking { answers, safe_snapshots } = scan.blocking.unwrap_or_default();
+                let rows = safe_snapshot::with_waits(known.rows, &safe_snapshots, backends.last_rows());
+                (Section::shared(rows, taken_at), known.omitted, answers)
             }
             Err(error) => (
                 stale(before.map(|before| &before.locks), &error),

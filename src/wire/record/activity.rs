@@ -23,7 +23,7 @@ codes! {
     }
     LockType, else Other; {
         0 Other, 1 Relation, 2 Extend, 3 FrozenId, 4 Page, 5 Tuple, 6 TransactionId, 7 VirtualXid,
-        8 SpecToken, 9 Object, 10 UserLock, 11 Advisory, 12 ApplyTransaction,
+        8 SpecToken, 9 Object, 10 UserLock, 11 Advisory, 12 ApplyTransaction, 13 SafeSnapshot,
     }
     Pooling, else None; {
         0 None, 1 Sessions, 2 Transactions,

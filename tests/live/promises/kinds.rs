@@ -14,6 +14,8 @@ pub(super) enum Kind {
     /// CREATE, DROP and REINDEX INDEX CONCURRENTLY.
     Index,
     Slot,
+    /// SERIALIZABLE READ ONLY DEFERRABLE, as pg_dump can begin.
+    SafeSnapshot,
     /// Commits with NOTIFY behind one that waits for a standby.
     Notify,
     Mixed,
@@ -93,6 +95,7 @@ impl Kind {
         Self::Prepared,
         Self::Index,
         Self::Slot,
+        Self::SafeSnapshot,
         Self::Notify,
         Self::Mixed,
     ];
@@ -127,6 +130,7 @@ impl Kind {
             Self::Prepared => prepared(random),
             Self::Index => index(random),
             Self::Slot => slot(random),
+            Self::SafeSnapshot => safe_snapshot(random),
             Self::Notify => Vec::new(),
             Self::Mixed => mixed(random),
         }
@@ -315,6 +319,43 @@ fn slot(random: &mut Random) -> Vec<Step> {
     }
     let create = "SELECT pg_create_logical_replication_slot('slot', 'test_decoding', true)";
     steps.push(Step::asks(false, &[], create));
+    steps
+}
+
+fn safe_snapshot(random: &mut Random) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let serializable = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+    for row in 1..=random.range(1, 3) {
+        let statement = match random.below(3) {
+            0 => "SELECT count(*) FROM t0".to_owned(),
+            1 => format!("UPDATE t0 SET v = v + 1 WHERE id = {row}"),
+            _ => format!("INSERT INTO t1 VALUES ({}, 0)", 10 + row),
+        };
+        let mut step = Step::idle(&[serializable, &statement]);
+        // Of one that is prepared the server says only that it is one.
+        step.gid = (row == 1 && random.one_in(4)).then(|| "serializable".to_owned());
+        steps.push(step);
+    }
+    if random.one_in(2) {
+        // One of them waits itself.
+        steps.push(Step::idle(&["BEGIN", "UPDATE t1 SET v = 1 WHERE id = 5"]));
+        steps.push(Step {
+            before: vec![serializable.to_owned()],
+            then: Some("UPDATE t1 SET v = 2 WHERE id = 5".to_owned()),
+            gid: None,
+        });
+    }
+    if random.one_in(2) {
+        steps.push(Step::idle(&["BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY", "SELECT count(*) FROM t1"]));
+        steps.push(Step::idle(&["BEGIN", "UPDATE t0 SET v = 1 WHERE id = 5"]));
+    }
+    for _ in 0..random.range(1, 2) {
+        steps.push(Step {
+            before: vec![format!("{serializable} READ ONLY DEFERRABLE")],
+            then: Some("SELECT count(*) FROM t2".to_owned()),
+            gid: None,
+        });
+    }
     steps
 }
 

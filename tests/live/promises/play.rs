@@ -101,7 +101,7 @@ impl Stage {
 
     async fn waits(&self, pid: i32) -> bool {
         let sql = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted AND waitstart IS NOT NULL)
-                       OR EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event IN ('SyncRep', 'PgSleep'))";
+                       OR EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event IN ('SyncRep', 'PgSleep', 'SafeSnapshot'))";
         self.watcher.query_one(sql, &[&pid]).await.unwrap().get(0)
     }
 
