@@ -70,7 +70,7 @@ if [ "$versions" != "14 15 16 17 18" ]; then
 fi
 
 # Most tests wait most of the time, for a server, a term, a heartbeat: more of them at once than there are processors.
-RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))}
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))}
 export RUST_TEST_THREADS
 
 cargo test --workspace --locked --no-fail-fast </dev/null

@@ -70,7 +70,7 @@ pub(crate) fn is_bad(status: Status) -> bool {
     matches!(status, Status::Warning | Status::Critical)
 }
 
-const SIDE_BY_SIDE: usize = 4;
+const SIDE_BY_SIDE: usize = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_statement_that_fails_makes_what_is_bad_ok() {
