@@ -10,8 +10,8 @@ use super::line::{Line, Tone};
 use super::panes::{RowId, findings, locks, query};
 use super::subject;
 use crate::model::backend::{Backend, State};
-use crate::model::consequence::Effect;
-use crate::model::finding::Finding;
+use crate::model::consequence::{self, Effect};
+use crate::model::finding::{Finding, wait_event};
 use crate::model::lock::LockType;
 use crate::model::output::{Channel, shown};
 use crate::model::plan::{CommandId, Verb};
@@ -124,10 +124,31 @@ impl<'a> Strip<'a> {
             Ok(verb) => self.consequence(verb, (party, backend), keeps, convoy || waits),
             Err(why) => no_shortcut(&why),
         });
-        if let Some(root) = self.root(party).filter(|_| waits) {
-            lines.extend(self.other_remedy(root));
+        match self.root(party).filter(|_| waits) {
+            Some(root) => lines.extend(self.other_remedy(root)),
+            None => lines.extend(
+                self.cause(party, backend)
+                    .or_else(|| self.head(party, promise.map_or(0, |promise| promise.now))),
+            ),
         }
         lines
+    }
+
+    /// The waiter behind a root whose cancel lets more sessions continue now than the end of the root does.
+    fn head(&self, root: Party, now: u32) -> Option<Line> {
+        let behind = self.context.view.graph.directly_behind(root);
+        let below = |party: &Party| self.context.node(*party).map_or(0, |(_, node)| node.below);
+        let head = behind.into_iter().max_by_key(below)?;
+        let frees = self.view().promise_of(Verb::Cancel, &[head]).now;
+        (frees > now).then(|| self.other_remedy(head))?
+    }
+
+    /// Why a root does not end by itself, where that is known.
+    fn cause(&self, party: Party, backend: &Backend) -> Option<Line> {
+        let kept = self.view().kept_key(party).map(|_| consequence::KEPT.to_owned());
+        let itself = kept.or_else(|| self.view().waits_for_itself(party));
+        let cause = itself.or_else(|| wait_event::unnamed_wait(self.context.snapshot, backend))?;
+        Some(Line::new().with("cause: ", Tone::Dim).with(cause, Tone::Plain))
     }
 
     /// `app@web-3 on 10.0.3.17 · may have written · SELECT * FROM accounts…`
@@ -151,6 +172,7 @@ impl<'a> Strip<'a> {
             _ if backend.xact_start.is_none() && backend.state.is_some() => {
                 facts.push("no transaction".to_owned());
             }
+            Written::Maybe if consequence::awaits_standby(backend) => facts.push("has committed".to_owned()),
             Written::Maybe => facts.push("may have written".to_owned()),
             Written::No | Written::ForLock => {}
         }
@@ -239,7 +261,9 @@ impl<'a> Strip<'a> {
             [one] if !stays => format!("{} continues now", self.name(*one)),
             _ if stays && !release.others.is_empty() => {
                 let by = release.others.iter().take(3).map(|party| pid_of(*party)).collect::<Vec<_>>();
-                format!("{}; still blocked by {}", promise.numbers(false), by.join(", "))
+                let numbers = promise.numbers(false);
+                let how = if numbers.ends_with("must end") { ":" } else { "; still blocked by" };
+                format!("{numbers}{how} {}", by.join(", "))
             }
             _ => promise.numbers(true),
         }
@@ -250,6 +274,7 @@ impl<'a> Strip<'a> {
         let backend = self.context.backend(root.pid()).filter(|_| self.is_wide)?;
         let verb = self.view().remedy(backend, self.key_held(root).is_some()).ok()?;
         let command = if verb == Verb::Cancel { CommandId::Cancel } else { CommandId::Terminate };
+        self.shortcut(command, Some(backend)).ok()?;
         let key = self.app.settings.keymap.key(Action::Command(command))?.to_string();
         let query = backend.query.as_ref().filter(|query| !query.is_blank());
         let query = query.map(|query| query::clean(&shown(Channel::Screen, query), u16::MAX));

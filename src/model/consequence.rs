@@ -160,8 +160,7 @@ impl SnapshotView<'_> {
         }
         if awaits_standby(backend) {
             return Err(
-                "its transaction is committed and waits for a standby: repair the standby, or change \
-                        synchronous_standby_names"
+                "it has committed and waits for a standby: repair that, or change synchronous_standby_names"
                     .to_owned(),
             );
         }
@@ -201,6 +200,10 @@ impl SnapshotView<'_> {
         Some(advice)
     }
 }
+
+/// Of a session whose statements say nothing about the lock that others wait for.
+pub const KEPT: &str =
+    "its last query did not take the lock: the session keeps it, in a pool for whichever client it serves";
 
 /// Processes of the server itself. `pg_signal_backend` in `src/backend/storage/ipc/signalfuncs.c` does not even find most of
 /// them; the launchers it would signal, to no use.

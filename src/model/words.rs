@@ -1,6 +1,6 @@
 //! What is locked, in words: one wording for the screens, the findings and the table.
 
-use super::backend::Backend;
+use super::backend::{Backend, State};
 use super::lock::{LockMode, LockTag, LockType};
 use super::lock_key::LockKey;
 use super::lock_name::{Context, LockName, LockNames};
@@ -110,7 +110,7 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag, statement: Option<&str>) -> Opti
     named.or_else(|| statement_of(snapshot, number))
 }
 
-/// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 4004 (Marten migrations?)`, `transaction 771`:
+/// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 4004 (Marten migrations?)`, `transaction of 4312`:
 /// text of the server, not yet fit for a screen. A guess never hides the key itself.
 pub fn target(
     snapshot: &Snapshot,
@@ -128,10 +128,10 @@ pub fn target(
             let place = tag.page().zip(tag.tuple()).map(|(page, tuple)| format!(" ({page},{tuple})"));
             format!("row of {}{}", relation(), place.unwrap_or_default())
         }
-        LockType::TransactionId => format!("transaction {}", number(tag.transactionid())),
-        LockType::VirtualXid => match tag.virtualxid() {
-            Some(xid) => format!("virtual transaction {xid}"),
-            None => "virtual transaction".to_owned(),
+        LockType::TransactionId | LockType::VirtualXid => match (owner(snapshot, tag), tag.virtualxid()) {
+            (Some(pid), _) => format!("transaction of {pid}"),
+            (None, Some(xid)) => format!("virtual transaction {xid}"),
+            (None, None) => format!("transaction {}", number(tag.transactionid())),
         },
         LockType::Advisory => advisory(tag, lock_name(snapshot, lock_names, tag, holder)),
         LockType::FrozenId => "frozen ids".to_owned(),
@@ -143,6 +143,12 @@ pub fn target(
             format!("{} {}/{}", tag.locktype().as_str(), number(tag.classid()), number(tag.objid()))
         }
     }
+}
+
+/// The process whose transaction this is: it holds the lock on its own id.
+fn owner(snapshot: &Snapshot, tag: &LockTag) -> Option<i32> {
+    let own = snapshot.locks.last_rows().iter().find(|lock| lock.granted && lock.tag == *tag);
+    own.and_then(|lock| lock.pid)
 }
 
 /// `schema staging`, `database app`, `NOTIFY queue`, `extension 16402`, `object 9999/16402`.
@@ -257,6 +263,7 @@ pub fn who(backend: &Backend) -> String {
         (Some(user), Some(application)) => format!("{user}@{application}"),
         (Some(user), None) => user,
         (None, Some(application)) => application,
+        (None, None) if backend.state == Some(State::Starting) => "connecting".to_owned(),
         (None, None) => String::new(),
     }
 }

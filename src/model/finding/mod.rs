@@ -37,7 +37,7 @@ mod target;
 mod task;
 mod unserved;
 mod wait;
-mod wait_event;
+pub mod wait_event;
 
 #[cfg(test)]
 mod tests;
@@ -283,7 +283,7 @@ impl Finding {
     }
 
     /// The process that it is about.
-    fn pid(&self) -> Option<i32> {
+    pub fn pid(&self) -> Option<i32> {
         match &self.subject {
             Subject::Backend(id) => Some(id.pid),
             Subject::Party(Party::Backend(pid)) => Some(*pid),

@@ -3,9 +3,10 @@
 use rustc_hash::FxHashMap;
 
 use super::check_input::CheckInput;
-use super::{Finding, LIMIT, Severity};
+use super::{Finding, LIMIT, Severity, wait_event};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
+use crate::model::consequence::KEPT;
 use crate::model::lock::{LockTag, LockType};
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{Party, Root};
@@ -16,7 +17,7 @@ pub(super) const CHECK: &str = "root_blocker";
 const KEEPS: &str = " runs other statements";
 
 /// Critical when it has been idle in its transaction for too long, sits idle with a session lock, or blocks too
-/// many; a warning when it is idle in a transaction or somebody has waited for too long.
+/// many; a warning when it is idle in a transaction, when it waits for what may never come, or when a session has waited for too long.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let roots = &look.graph.roots;
     let held = held(look);
@@ -84,9 +85,7 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     let itself = look.view.waits_for_itself(root.party);
     let reason =
         remedy.as_ref().and_then(|remedy| remedy.as_ref().err()).map(|why| format!("no shortcut: {why}"));
-    let kept = keeps.then(|| {
-        "its last query did not take the lock: the session keeps it, in a pool for whichever client it serves".to_owned()
-    });
+    let kept = keeps.then(|| KEPT.to_owned());
     let parts = [itself, kept, reason, Some(about).filter(|about| !about.is_empty())];
     let about = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     // Who got his lock a moment ago is doing what everybody waited for: nobody is to be ended for that yet.
@@ -122,7 +121,10 @@ fn severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Se
     let too_long = in_transaction && look.is_older(idle_since, thresholds.idle_in_transaction);
     if too_long || state == Some(State::Idle) || root.blocked >= thresholds.blocked {
         Severity::Critical
-    } else if in_transaction || look.is_older(root.longest_wait, thresholds.wait) {
+    } else if in_transaction
+        || backend.is_some_and(wait_event::stalls)
+        || look.is_older(root.longest_wait, thresholds.wait)
+    {
         Severity::Warning
     } else {
         Severity::Info
@@ -190,7 +192,9 @@ fn in_row(backend: &Backend) -> (String, Option<Timestamp>) {
 /// What a root waits for outside the lock manager.
 fn own_wait(backend: &Backend) -> String {
     match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
-        (Some(kind), Some(event)) if kind != "Lock" => format!(" ({kind} {event})"),
+        (Some("Lock"), _) => String::new(),
+        (Some(kind), Some(event)) if kind != event => format!(" ({kind} {event})"),
+        (Some(_), Some(event)) => format!(" ({event})"),
         _ => String::new(),
     }
 }

@@ -4,6 +4,7 @@ use super::check_input::{CheckInput, parties_text};
 use super::{Finding, LIMIT, Severity};
 use crate::model::backend::{Backend, State};
 use crate::model::observed::Observed;
+use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::Party;
 
 const CHECK: &str = "wait_event";
@@ -14,7 +15,7 @@ struct Event {
     name: &'static str,
     waits_for: &'static str,
     /// Who may be waited for: the server does not say it in a view.
-    suspects: fn(&CheckInput<'_>, &Backend) -> Option<Vec<Party>>,
+    suspects: fn(&Snapshot, &Backend) -> Option<Vec<Party>>,
     remedy: &'static str,
 }
 
@@ -72,14 +73,10 @@ const EVENTS: [Event; 8] = [
 /// Each wait of these that is older than the threshold, the longest first.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let Observed::Read(backends) = look.snapshot.backends.observed() else { return Vec::new() };
-    let event = |row: &Backend| {
-        let name = row.wait_event.as_deref()?;
-        EVENTS.iter().find(|event| event.name == name)
-    };
     // Where the server names the blockers, the wait is in the graph.
     let is_named = |row: &&Backend| look.graph.wait_of(Party::Backend(row.group())).is_some();
     let unnamed = backends.iter().filter(|row| !is_named(row));
-    let waits = unnamed.filter_map(|row| Some((row, event(row)?)));
+    let waits = unnamed.filter_map(|row| Some((row, event_of(row)?)));
     let mut waits: Vec<_> =
         waits.filter(|(row, _)| look.is_older(since(row), look.thresholds.wait)).collect();
     waits.sort_by_key(|(row, _)| (since(row), row.pid));
@@ -94,8 +91,7 @@ fn since(row: &Backend) -> Option<crate::model::Timestamp> {
 }
 
 fn finding(look: &CheckInput<'_>, row: &Backend, event: &Event) -> Finding {
-    let who = (event.suspects)(look, row).filter(|parties| !parties.is_empty());
-    let who = who.map(|parties| format!("; perhaps {}", parties_text(&parties))).unwrap_or_default();
+    let who = perhaps(look.snapshot, row, event);
     let age = look.age_text(since(row));
     let summary = format!(
         "{} waits for {} ({}){who}; its statement began{age} ago",
@@ -107,13 +103,37 @@ fn finding(look: &CheckInput<'_>, row: &Backend, event: &Event) -> Finding {
     Finding { since: since(row), ..finding.about(about).running(look.statement(row.pid)) }
 }
 
-fn not_known(_: &CheckInput<'_>, _: &Backend) -> Option<Vec<Party>> {
+fn event_of(row: &Backend) -> Option<&'static Event> {
+    let name = row.wait_event.as_deref()?;
+    EVENTS.iter().find(|event| event.name == name)
+}
+
+fn perhaps(snapshot: &Snapshot, row: &Backend, event: &Event) -> String {
+    let who = (event.suspects)(snapshot, row).filter(|parties| !parties.is_empty());
+    who.map(|parties| format!("; perhaps {}", parties_text(&parties))).unwrap_or_default()
+}
+
+/// `waits for a page that another session has pinned; perhaps 4312`: of a session that waits for what no view names.
+pub fn unnamed_wait(snapshot: &Snapshot, row: &Backend) -> Option<String> {
+    let event = event_of(row)?;
+    Some(format!("waits for {}{}", event.waits_for, perhaps(snapshot, row, event)))
+}
+
+/// Whether a session does nothing until another one, a client or a standby acts.
+pub(super) fn stalls(row: &Backend) -> bool {
+    let is_active = row.state.is_some_and(|state| state == State::Active);
+    is_active
+        && (event_of(row).is_some()
+            || matches!(row.wait_event.as_deref(), Some("SyncRep" | "ClientWrite" | "ClientRead")))
+}
+
+fn not_known(_: &Snapshot, _: &Backend) -> Option<Vec<Party>> {
     None
 }
 
 /// Sessions of the database that keep a snapshot while they do nothing: such as have an open cursor.
-fn open_snapshots(look: &CheckInput<'_>, waiter: &Backend) -> Option<Vec<Party>> {
-    let Observed::Read(backends) = look.snapshot.backends.observed() else { return None };
+fn open_snapshots(snapshot: &Snapshot, waiter: &Backend) -> Option<Vec<Party>> {
+    let Observed::Read(backends) = snapshot.backends.observed() else { return None };
     let mut open: Vec<&Backend> = backends
         .iter()
         .filter(|row| {

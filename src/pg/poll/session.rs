@@ -155,7 +155,7 @@ impl Session {
         // A poll has many statements, and each is large.
         let read = Box::pin(async {
             let statements = self.statements().await?;
-            let scan = self.scan(before, &statements).await;
+            let scan = Box::pin(self.scan(before, &statements)).await;
             Ok((scan, statements))
         });
         let (scan, statements) =

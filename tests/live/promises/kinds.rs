@@ -14,7 +14,7 @@ pub(super) enum Kind {
     /// CREATE, DROP and REINDEX INDEX CONCURRENTLY.
     Index,
     Slot,
-    /// SERIALIZABLE READ ONLY DEFERRABLE, as pg_dump can begin.
+    /// SERIALIZABLE READ ONLY DEFERRABLE, as `pg_dump` can begin.
     SafeSnapshot,
     /// Commits with NOTIFY behind one that waits for a standby.
     Notify,

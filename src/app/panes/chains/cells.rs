@@ -9,7 +9,8 @@ use crate::app::panes::forest;
 use crate::app::panes::party::{root_state, state_value};
 use crate::app::panes::{Cell, Value};
 use crate::model::finding::Severity;
-use crate::model::lock::LockType;
+use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::object_class;
 use crate::model::promise::Promise;
 use crate::model::wait_graph::Party;
 
@@ -56,8 +57,12 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
         more => format!(" +{more}"),
     };
     // Waiting for a transaction to end has one mode only.
-    let is_mode_known =
-        tag.is_some_and(|tag| tag.locktype() == LockType::TransactionId) || what.starts_with("row of ");
+    let is_transaction = |tag: LockTag| {
+        matches!(tag.locktype(), LockType::TransactionId | LockType::VirtualXid | LockType::SafeSnapshot)
+    };
+    let is_mode_known = tag.is_some_and(is_transaction) || what.starts_with("row of ");
+    // Whose it is, the row says.
+    let what = what.split_once("safe snapshot for").map_or(what.clone(), |_| "safe snapshot".to_owned());
     let what = object_first(what);
     let wants = if is_mode_known { what } else { format!("{what} {}", waiter.mode.short()) };
     let (cycle, tone) = match node.cycle {
@@ -145,9 +150,18 @@ pub(super) fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
         _ if place.is_group() => Cell::plain(whose(context, place, room)),
         Party::Prepared(xact) => Cell::server(context.prepared(xact).and_then(|row| row.owner.as_deref())),
         Party::Backend(pid) => {
-            context.backend(pid).map_or_else(Cell::default, |backend| backends::who(context, backend, room))
+            let connecting =
+                || if connects(context, place) { Cell::plain("connecting") } else { Cell::default() };
+            context.backend(pid).map_or_else(connecting, |backend| backends::who(context, backend, room))
         }
     }
+}
+
+/// A new session is in `pg_stat_activity` only after it has locked its database (`InitPostgres` in `src/backend/utils/init/postinit.c`).
+fn connects(context: &Context<'_>, place: Place<'_>) -> bool {
+    let is_database = |tag: LockTag| tag.classid() == Some(object_class::DATABASE) && tag.objid() != Some(0);
+    place.waiter.is_some_and(|waiter| waiter.mode == LockMode::RowExclusive)
+        && place.tag(context).is_some_and(|tag| tag.locktype() == LockType::Object && is_database(tag))
 }
 
 /// The waiters of a group: the name that they share, or their number.

@@ -251,11 +251,30 @@ fn the_worst_comes_first() {
         [
             (Severity::Critical, "12 idle in transaction 1m01s, blocks 2: 2 continue now"),
             (Severity::Warning, "10 idle in transaction 5.0s, blocks 9: 1 continues now, 8 in turn"),
+            (Severity::Warning, "11 active (Client ClientRead), blocks 2: 2 continue now"),
             (Severity::Info, "13, blocks 2: 2 continue now"),
-            (Severity::Info, "11 active (Client ClientRead), blocks 2: 2 continue now"),
             (Severity::Info, "14, blocks 2: 2 continue now"),
         ]
     );
+}
+
+/// A root that waits for a standby, a page or its client may never continue: that is worth a warning at once.
+#[test]
+fn a_root_that_does_nothing_is_a_warning() {
+    for (event, severity) in [
+        (Some("SyncRep"), Severity::Warning),
+        (Some("BufferPin"), Severity::Warning),
+        (Some("ProcSignalBarrier"), Severity::Warning),
+        (Some("ClientWrite"), Severity::Warning),
+        (Some("DataFileRead"), Severity::Info),
+        (None, Severity::Info),
+    ] {
+        let root = Backend { wait_event: event.map(Into::into), ..backend(11, State::Active) };
+        let found = Stage::new().backends(vec![root]).root(Party::Backend(11), 2, 2, ago(5)).find();
+        let severities: Vec<_> =
+            found.iter().filter(|it| it.check == "root_blocker").map(|it| it.severity).collect();
+        assert_eq!(severities, [severity], "{event:?}");
+    }
 }
 
 #[test]

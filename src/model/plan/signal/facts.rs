@@ -59,7 +59,8 @@ impl<'a> Held<'a> {
                 several => format!(" ({} wait)", count(several as u64)),
             };
             // Which row of a transaction is meant those say who wait for it; what its owner waits for himself is another.
-            format!("{} on {}{awaited}", lock.mode.short(), index.lock_words(&lock.tag, pid, first))
+            let name = index.lock_words(&lock.tag, pid, first);
+            format!("{}{awaited}", words::request(lock.mode, &lock.tag, &name))
         };
         let named = locks.first().map(name).unwrap_or_default();
         let number = count(locks.len() as u64);
