@@ -63,6 +63,34 @@ async fn after_a_storm_of_sizes_the_screen_is_that_of_the_last() {
     }
 }
 
+/// A key that comes together with a change of the size is not left unread until the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn no_key_is_lost_or_late_in_a_storm_of_sizes() {
+    const ROUNDS: usize = 40;
+    const KEYS: usize = 50;
+    let incident = Incident::crowd(3).await;
+    let mut screen = incident.looked_at((80, 24));
+    let mut random = Random(11);
+    for round in 0..ROUNDS {
+        screen.keys("/");
+        let mut typed = String::new();
+        for _ in 0..KEYS {
+            let key = char::from(b'a' + u8::try_from(random.below(26)).unwrap());
+            typed.push(key);
+            screen.resize((100 + random.below(100), 24 + random.below(20)));
+            screen.keys(&key.to_string());
+        }
+        // Nothing else comes that would bring an unread key along.
+        screen.wait_for(&format!("all keys of round {round}: {typed}"), |seen| {
+            seen.contents().contains(&typed)
+        });
+        screen.keys("<esc>");
+        screen.wait_for("the prompt to close", |seen| !seen.contents().contains(&typed));
+    }
+    screen.keys("<ctrl-c>");
+    assert_eq!(screen.wait_exit(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_terminal_that_is_too_small_says_so_and_comes_back() {
     let incident = Incident::crowd(3).await;
