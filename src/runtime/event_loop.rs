@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossterm::event::{DisableMouseCapture, EventStream};
+use crossterm::event::{DisableMouseCapture, Event, EventStream};
 use crossterm::{clipboard, execute};
 use futures_util::StreamExt;
 use rustix::process::Signal as Raise;
@@ -202,6 +202,9 @@ impl Loop {
                 },
                 event = events.next() => match event {
                     Some(Ok(event)) => {
+                        if matches!(event, Event::Resize(..)) {
+                            terminal::read_again();
+                        }
                         if let Some(message) = input::message(event, &self.viewport)
                             && let Some(exit) = self.message(message)?
                         {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crossterm::{Command, cursor, event, execute, style, terminal};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::termios::{self, OptionalActions};
 
 use super::alert;
 use super::frame::FrameWriter;
@@ -45,11 +46,21 @@ pub(super) fn is_gone() -> bool {
     rustix::termios::tcgetattr(io::stdout()).is_err()
 }
 
-/// Whether keys are there that were not read yet. Where a change of the terminal's size and a key come at the same time, crossterm may
-/// tell of the size alone: it asks the system once for each time that something is there, and leaves the key to be read together with the
-/// next one (`src/event/source/unix/mio.rs` of crossterm 0.29).
+/// Whether keys are there that were not read yet.
 pub(super) fn has_unread() -> bool {
     rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0)
+}
+
+/// Has keys read that came together with a change of the terminal's size. Of both crossterm reports only the size: it waits for what is new
+/// (`src/event/source/unix/mio.rs` of crossterm 0.29), and the keys are not any more. Setting the terminal's attributes as they are wakes
+/// all that wait for input (`n_tty_set_termios` in Linux's `drivers/tty/n_tty.c`).
+pub(super) fn read_again() {
+    if has_unread()
+        && let Ok(attributes) = termios::tcgetattr(io::stdin())
+    {
+        // Without it the keys are read together with the next one.
+        let _ = termios::tcsetattr(io::stdin(), OptionalActions::Now, &attributes);
+    }
 }
 
 /// Asks the terminal to report buttons and the wheel (xterm's modes 1000 and 1006, "Mouse Tracking" in its ctlseqs), and
