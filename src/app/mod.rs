@@ -73,7 +73,7 @@ pub const TALL: u16 = 30;
 /// From so many rows on the Locks screen has a third pane; on less Tab leads to it.
 const THIRD: u16 = 35;
 
-/// From so many rows on the Locks screen has a strip of three rows below its panes.
+/// From so many rows on the Chains and the Locks screen have a strip of three rows below their panes.
 const STRIP: u16 = 24;
 
 /// From this width and height on the right side shows the details of the row under the cursor.
@@ -338,7 +338,7 @@ impl App {
 
     /// Whether a strip about the row under the cursor is below the panes.
     pub fn has_strip_below(&self) -> bool {
-        self.screen == Screen::Locks && !self.zoom && self.size.1 >= STRIP
+        matches!(self.screen, Screen::Chains | Screen::Locks) && !self.zoom && self.size.1 >= STRIP
     }
 
     /// Where the finding under the cursor has its row in another pane, among those that are drawn soon.

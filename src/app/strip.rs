@@ -48,8 +48,8 @@ pub fn strip(app: &App) -> Vec<Line> {
     }
 }
 
-/// The strip below the Locks screen, with its title; none without a selected row.
-pub fn below_locks(app: &App) -> Option<(String, Vec<Line>)> {
+/// The strip below the Chains and the Locks screen, with its title; none without a selected row.
+pub fn strip_below(app: &App) -> Option<(String, Vec<Line>)> {
     let (context, row) = app.context().zip(app.pane(app.focus).selected)?;
     let title = || detail::title(&context, row);
     match row {

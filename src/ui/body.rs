@@ -14,7 +14,7 @@ use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::{Fact, Pane, Total, findings};
 use crate::app::screens::Screen;
-use crate::app::strip::{below_locks, strip};
+use crate::app::strip::{strip, strip_below};
 use crate::app::{App, TALL, subject};
 use crate::model::view::Link;
 
@@ -50,9 +50,9 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     pages::scrolled(frame, area, &crate::app::detail::title(&context, row), &lines, 0, theme);
 }
 
-/// The strip below the Locks screen: a title and two lines.
+/// The strip below the Chains and the Locks screen: a title and two lines.
 fn draw_strip(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let Some((title, lines)) = below_locks(app).filter(|_| area.height > 0) else { return };
+    let Some((title, lines)) = strip_below(app).filter(|_| area.height > 0) else { return };
     let mut head = Line::new().with("─ ", Tone::Dim).with(title, Tone::Title).with(" ", Tone::Plain);
     head.push("─".repeat(usize::from(area.width).saturating_sub(head.width())), Tone::Dim);
     let indented = lines.into_iter().map(|line| {

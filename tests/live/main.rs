@@ -26,6 +26,7 @@ mod garbled;
 #[path = "../server/action/stage.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod hands;
+mod incidents;
 mod promises;
 mod scenarios;
 #[path = "../support/mod.rs"]

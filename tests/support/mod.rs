@@ -2,8 +2,10 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::panic::Location;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -82,6 +84,32 @@ pub(crate) async fn database(server: &EmbeddedServer) -> ConnInfo {
 /// An open connection.
 pub(crate) async fn open(info: &ConnInfo) -> Connection {
     connect(info).await.unwrap()
+}
+
+/// A client that has the server run a statement, and never reads what it sends. Its session has this application name.
+pub(crate) fn deaf_client(
+    server: &EmbeddedServer,
+    info: &ConnInfo,
+    application: &str,
+    statement: &str,
+) -> UnixStream {
+    let mut files = std::fs::read_dir(server.socket_dir()).unwrap().map(|entry| entry.unwrap().path());
+    let is_socket = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with(".s.PGSQL.") && !name.contains("lock")
+    };
+    let mut client = UnixStream::connect(files.find(is_socket).unwrap()).unwrap();
+    let database = info.dbname().to_owned();
+    let message = |kind: &[u8], body: &str| {
+        let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+        [kind, &length, body.as_bytes()].concat()
+    };
+    // The first message has the protocol's version, 3.0, in place of a kind ("Message Formats").
+    let startup =
+        format!("\0\x03\0\0user\0postgres\0database\0{database}\0application_name\0{application}\0\0");
+    client.write_all(&message(b"", &startup)).unwrap();
+    client.write_all(&message(b"Q", &format!("{statement}\0"))).unwrap();
+    client
 }
 
 /// The process that serves a connection. Asked without a prepared statement: the server is told of its end some time after it was

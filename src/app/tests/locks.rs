@@ -201,7 +201,7 @@ fn the_waits_are_a_third_pane_on_a_high_screen_and_behind_tab_on_a_low_one() {
 fn the_strip_names_the_holder_and_the_first_in_the_queue() {
     let mut app = app(queues(0.0));
     let strip = |app: &App| {
-        let (title, lines) = crate::app::strip::below_locks(app).unwrap();
+        let (title, lines) = crate::app::strip::strip_below(app).unwrap();
         std::iter::once(title).chain(lines.iter().map(crate::app::line::Line::plain)).collect::<Vec<_>>()
     };
     drive(&mut app, "3");

@@ -132,7 +132,7 @@ impl<'a, 'b> Naming<'a, 'b> {
         }
         let holder = queue.holders.first().and_then(|holder| self.change.backend(holder.party.pid()));
         let target = words::quoted(after.snapshot, &after.lock_names, tag, holder);
-        let what = format!("{} on {target}", waiter.mode.short());
+        let what = words::request(waiter.mode, tag, &target);
         let name = |party: Party| match party {
             Party::Backend(pid) => pid.to_string(),
             party @ Party::Prepared(_) => self.change.who(party).to_string(),

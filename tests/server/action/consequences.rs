@@ -7,12 +7,11 @@ use locktop::model::lock_name::LockNames;
 use locktop::model::plan::Verb;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::wait_graph::Party;
-use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
 use tokio_postgres::Client;
 
 use super::stage::{is_there, pid};
-use super::support::{self, database, open, wait_until};
+use super::support::{self, database, deaf_client, open, wait_until};
 
 /// How the state is recognized on the server, beside `state`.
 #[derive(Debug, Clone, Copy)]
@@ -205,20 +204,12 @@ const CASES: &[Case] = &[
     },
 ];
 
-impl Case {
-    /// How many times in a row the session is seen in its state before the signal. A client that does not read is waited for a moment
-    /// before its buffers are full.
-    fn lasts(&self) -> u32 {
-        if matches!(self.event, Event::Is("ClientWrite")) { 20 } else { 2 }
-    }
-}
+/// How many times in a row the session is seen in its state before the signal.
+const LASTS: u32 = 2;
 
-/// Reads nothing and sends nothing of a COPY; any other statement is awaited.
+/// Sends nothing of a COPY; any other statement is awaited.
 async fn run(client: &Client, statement: &str) {
-    if statement.ends_with("TO STDOUT") {
-        let _stream = client.copy_out(statement).await.unwrap();
-        std::future::pending::<()>().await;
-    } else if statement.ends_with("FROM STDIN") {
+    if statement.ends_with("FROM STDIN") {
         let _sink = client.copy_in::<_, &[u8]>(statement).await.unwrap();
         std::future::pending::<()>().await;
     } else {
@@ -232,9 +223,9 @@ async fn number(look: &Client, sql: &str) -> i64 {
 
 const INVALID: &str = "SELECT count(*) FROM pg_index WHERE NOT indisvalid AND indexrelid >= 16384";
 
-async fn play(info: &ConnInfo, case: &'static Case, verb: Verb) {
+async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     let name = format!("{}: {verb:?}", case.name);
-    let info = &database_of(info).await;
+    let info = &database(server).await;
     let look = open(info).await.client;
     look.batch_execute(
         "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT i, 0 FROM generate_series(1, 5) AS i;
@@ -245,11 +236,14 @@ async fn play(info: &ConnInfo, case: &'static Case, verb: Verb) {
     .unwrap();
     let (other, victim) = (open(info).await.client, open(info).await.client);
     other.batch_execute(case.other).await.unwrap();
-    let victim_pid = pid(&victim).await;
+    let is_deaf = matches!(case.event, Event::Is("ClientWrite"));
+    let deaf = is_deaf.then(|| deaf_client(server, info, "deaf", case.then));
+    let victim_pid = if is_deaf { pid_of(&look, "deaf").await } else { pid(&victim).await };
     let _ = victim.batch_execute(case.before).await;
     let victim = std::sync::Arc::new(victim);
     let running = std::sync::Arc::clone(&victim);
-    let task = (!case.then.is_empty()).then(|| tokio::spawn(async move { run(&running, case.then).await }));
+    let task = (!case.then.is_empty() && !is_deaf)
+        .then(|| tokio::spawn(async move { run(&running, case.then).await }));
     let seen = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = $1";
     let mut lasts = 0;
     wait_until(&name, async || {
@@ -261,7 +255,7 @@ async fn play(info: &ConnInfo, case: &'static Case, verb: Verb) {
         };
         let is_so = row.get::<_, Option<String>>(0).as_deref() == Some(case.state) && is_event;
         lasts = if is_so { lasts + 1 } else { 0 };
-        lasts >= case.lasts()
+        lasts >= LASTS
     })
     .await;
 
@@ -327,14 +321,18 @@ async fn play(info: &ConnInfo, case: &'static Case, verb: Verb) {
     if let Some(task) = task {
         task.abort();
     }
+    drop(deaf);
 }
 
-async fn database_of(info: &ConnInfo) -> ConnInfo {
-    static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let name = format!("c{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
-    let admin = open(info).await.client;
-    admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
-    info.clone().with_dbname(&name)
+async fn pid_of(look: &Client, application: &str) -> i32 {
+    let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()";
+    let mut found = None;
+    wait_until("the session", async || {
+        found = look.query_opt(sql, &[&application]).await.unwrap().map(|row| row.get(0));
+        found.is_some()
+    })
+    .await;
+    found.unwrap()
 }
 
 #[tokio::test]
@@ -346,10 +344,9 @@ async fn each_verb_does_what_is_said_in_every_state() {
             .with("autovacuum", "off")
             .with("max_connections", "100");
         let server = EmbeddedServer::start(options).await.unwrap();
-        let info = database(&server).await;
         for case in CASES {
             for verb in [Verb::Cancel, Verb::Terminate] {
-                Box::pin(play(&info, case, verb)).await;
+                Box::pin(play(&server, case, verb)).await;
             }
         }
         println!("{version}: {} states", CASES.len());

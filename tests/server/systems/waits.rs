@@ -54,7 +54,7 @@ async fn what_was_counted_while_nobody_looked_is_told_apart_from_what_was_seen()
         }
         let line = screen.lines().find(|line| line.contains("advisory 42") && line.contains("7m00s"));
         assert!(line.is_some_and(|line| line.contains("now")), "{version}: {screen}");
-        let detail = stage.screen_after("3<tab><enter>", 120, 40);
+        let detail = stage.screen_after("3<tab><tab><enter>", 120, 40);
         for words in ["Seen by locktop since", "Counted by the schema's observe_lock_waits()", "7m00s"] {
             assert!(detail.contains(words), "{version}: {words} in {detail}");
         }
