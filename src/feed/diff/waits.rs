@@ -132,7 +132,10 @@ impl<'a, 'b> Naming<'a, 'b> {
         }
         let holder = queue.holders.first().and_then(|holder| self.change.backend(holder.party.pid()));
         let target = words::quoted(after.snapshot, &after.lock_names, tag, holder);
-        let what = words::request(waiter.mode, tag, &target);
+        let what = match tag.locktype() {
+            LockType::TransactionId | LockType::VirtualXid => format!("{END}{target}"),
+            _ => words::request(waiter.mode, tag, &target),
+        };
         let name = |party: Party| match party {
             Party::Backend(pid) => pid.to_string(),
             party @ Party::Prepared(_) => self.change.who(party).to_string(),
@@ -227,6 +230,9 @@ fn has_failed(change: &Change<'_>, id: BackendId) -> bool {
     change.backend(id.pid).is_some_and(|backend| backend.state == Some(State::IdleInTransactionAborted))
 }
 
+/// Before the transaction whose end is waited for.
+const END: &str = "the end of the ";
+
 fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
     let snapshot = change.after.snapshot;
     let what = match wait {
@@ -234,7 +240,10 @@ fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
         _ if has_failed(change, wait.backend) => {
             format!("stopped waiting for {}: its statement failed", wait.what)
         }
-        _ if has_it => format!("got {}", wait.what),
+        _ if has_it => match wait.what.strip_prefix(END) {
+            Some(transaction) => format!("continues: the {transaction} ended"),
+            None => format!("got {}", wait.what),
+        },
         // It may have had it and given it back, or its statement was cancelled: no view tells.
         _ => format!("stopped waiting for {} (acquired it or failed)", wait.what),
     };

@@ -59,7 +59,7 @@ async fn sessions_of_its_own_that_are_terminated() {
     dashboard.screen.keys("8");
     dashboard.screen.wait_for("why the connection was lost", |screen| {
         let text = screen.contents();
-        ["terminating connection", "the other side closed it"]
+        ["terminating connection", "it ended without an error"]
             .iter()
             .any(|reason| text.contains(&format!("the connection was lost: {reason}")))
     });

@@ -58,7 +58,7 @@ async fn the_keys_of_screens_and_pages() {
     screen.shows(&format!("Backend {first}"));
     screen.shows(&second);
     screen.keys("w<esc>");
-    screen.hides(&format!("Backend {first}"));
+    screen.shows("Chains ·");
 
     screen.keys("7!");
     screen.shows("Findings ·");
