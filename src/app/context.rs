@@ -154,9 +154,14 @@ impl<'a> Context<'a> {
         self.view.graph.release(&[party], End::Session)
     }
 
+    /// The view with its snapshot.
+    pub fn snapshot_view(&self) -> SnapshotView<'a> {
+        SnapshotView { view: self.view, snapshot: self.snapshot }
+    }
+
     /// The numbers of that, for the rows that are drawn; none of one that blocks no session.
     pub fn promise(&self, party: Party) -> Option<Promise> {
-        let look = SnapshotView { view: self.view, snapshot: self.snapshot };
+        let look = self.snapshot_view();
         match self.ending(party) {
             Some(root) => Some(look.promise(root)),
             None if self.blocked(party) > 0 => Some(look.promise_of(Verb::Terminate, &[party])),
@@ -189,7 +194,7 @@ impl<'a> Context<'a> {
     }
 
     fn namer(&self, tag: &LockTag, pid: Option<i32>) -> Option<&'a Backend> {
-        SnapshotView { view: self.view, snapshot: self.snapshot }.namer(self.names, tag, pid)
+        self.snapshot_view().namer(self.names, tag, pid)
     }
 
     /// What `waiter` waits for: of a transaction the row behind it, where the waiter's tuple lock tells.

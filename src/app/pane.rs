@@ -44,7 +44,7 @@ pub struct PaneState {
     pub cursor: usize,
     /// Rows that were marked, also those that a filter hides.
     pub marks: FxHashSet<RowId>,
-    /// What a shortcut that acts was about when the rows were filled in.
+    /// The target of an acting shortcut when the rows were last filled.
     target: Option<SelectedRow>,
     /// Columns scrolled out on the left.
     pub column_offset: usize,

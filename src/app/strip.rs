@@ -17,7 +17,6 @@ use crate::model::output::{Channel, shown};
 use crate::model::plan::{CommandId, Verb};
 use crate::model::promise::Promise;
 use crate::model::statement;
-use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::written::{Written, written};
 use crate::text::{self, count, one_line};
@@ -73,11 +72,7 @@ fn is_session(row: RowId, finding: Option<&Finding>) -> bool {
         && helps.is_none_or(|help| verb_of(help).is_some())
 }
 
-impl<'a> Strip<'a> {
-    fn view(&self) -> SnapshotView<'a> {
-        SnapshotView { view: self.context.view, snapshot: self.context.snapshot }
-    }
-
+impl Strip<'_> {
     /// `K terminate`, or why the shortcut is not offered.
     fn shortcut(&self, command: CommandId, backend: Option<&Backend>) -> Result<Line, String> {
         let (app, action) = (self.app, Action::Command(command));
@@ -114,11 +109,11 @@ impl<'a> Strip<'a> {
             Some(finding) => match finding.help.and_then(verb_of) {
                 Some(verb) => Ok(verb),
                 None if promise.is_none() => Err("Enter shows details".to_owned()),
-                None => self.view().remedy(backend, keeps.is_some()),
+                None => self.context.snapshot_view().remedy(backend, keeps.is_some()),
             },
             None if waits => Ok(Verb::Cancel),
             None if promise.is_none() => Err("it blocks no session; Enter shows details".to_owned()),
-            None => self.view().remedy(backend, keeps.is_some()),
+            None => self.context.snapshot_view().remedy(backend, keeps.is_some()),
         };
         lines.push(match verb {
             Ok(verb) => self.consequence(verb, (party, backend), keeps, convoy || waits),
@@ -139,14 +134,14 @@ impl<'a> Strip<'a> {
         let behind = self.context.view.graph.directly_behind(root);
         let below = |party: &Party| self.context.node(*party).map_or(0, |(_, node)| node.below);
         let head = behind.into_iter().max_by_key(below)?;
-        let frees = self.view().promise_of(Verb::Cancel, &[head]).now;
+        let frees = self.context.snapshot_view().promise_of(Verb::Cancel, &[head]).now;
         (frees > now).then(|| self.other_remedy(head))?
     }
 
     /// Why a root does not end by itself, where that is known.
     fn cause(&self, party: Party, backend: &Backend) -> Option<Line> {
-        let kept = self.view().kept_key(party).map(|_| consequence::KEPT.to_owned());
-        let itself = kept.or_else(|| self.view().waits_for_itself(party));
+        let kept = self.context.snapshot_view().kept_key(party).map(|_| consequence::KEPT.to_owned());
+        let itself = kept.or_else(|| self.context.snapshot_view().waits_for_itself(party));
         let cause = itself.or_else(|| wait_event::unnamed_wait(self.context.snapshot, backend))?;
         Some(Line::new().with("cause: ", Tone::Dim).with(cause, Tone::Plain))
     }
@@ -197,7 +192,7 @@ impl<'a> Strip<'a> {
             Ok(line) => line,
             Err(why) => return no_shortcut(&why),
         };
-        let consequence = self.view().consequence(verb, backend);
+        let consequence = self.context.snapshot_view().consequence(verb, backend);
         let tone = if consequence.effect.leaves_damage() { Tone::Critical } else { Tone::Plain };
         let statement = || {
             let query = backend.query.as_ref();
@@ -240,8 +235,8 @@ impl<'a> Strip<'a> {
 
     /// `4410 continues now, then 16 behind it`: the numbers, and the session if it is one.
     fn continues(&self, verb: Verb, party: Party) -> String {
-        let release = self.view().release(verb, &[party]);
-        let promise = self.view().promise_of(verb, &[party]);
+        let release = self.context.snapshot_view().release(verb, &[party]);
+        let promise = self.context.snapshot_view().promise_of(verb, &[party]);
         if promise.is_hidden && promise.blocked > 0 {
             return promise.words();
         }
@@ -261,9 +256,11 @@ impl<'a> Strip<'a> {
             [one] if !stays => format!("{} continues now", self.name(*one)),
             _ if stays && !release.others.is_empty() => {
                 let by = release.others.iter().take(3).map(|party| pid_of(*party)).collect::<Vec<_>>();
-                let numbers = promise.numbers(false);
-                let how = if numbers.ends_with("must end") { ":" } else { "; still blocked by" };
-                format!("{numbers}{how} {}", by.join(", "))
+                // `3 more must end: 18031, …`
+                let ends_with_others =
+                    promise.now + promise.in_turn + promise.unsure == 0 && promise.others.is_some();
+                let how = if ends_with_others { ":" } else { "; still blocked by" };
+                format!("{}{how} {}", promise.numbers(false), by.join(", "))
             }
             _ => promise.numbers(true),
         }
@@ -272,7 +269,7 @@ impl<'a> Strip<'a> {
     /// `other remedy: C on 2053 report@metabase (SELECT count(*) …, active 34s): 1 continues now, 45 in turn`
     fn other_remedy(&self, root: Party) -> Option<Line> {
         let backend = self.context.backend(root.pid()).filter(|_| self.is_wide)?;
-        let verb = self.view().remedy(backend, self.key_held(root).is_some()).ok()?;
+        let verb = self.context.snapshot_view().remedy(backend, self.key_held(root).is_some()).ok()?;
         let command = if verb == Verb::Cancel { CommandId::Cancel } else { CommandId::Terminate };
         self.shortcut(command, Some(backend)).ok()?;
         let key = self.app.settings.keymap.key(Action::Command(command))?.to_string();
@@ -284,7 +281,7 @@ impl<'a> Strip<'a> {
         let mut line = Line::new().with("other remedy: ", Tone::Dim).with(key, Tone::Key);
         line.push(format!(" on {} {} ", pid_of(root), self.context.who(backend)), Tone::Plain);
         line.push(format!("({query}{state} {since}): "), Tone::Plain);
-        let promise = self.view().promise_of(verb, &[root]);
+        let promise = self.context.snapshot_view().promise_of(verb, &[root]);
         line.push(if promise.is_hidden { promise.words() } else { promise.numbers(true) }, Tone::Plain);
         Some(line)
     }

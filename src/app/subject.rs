@@ -3,7 +3,6 @@
 use super::context::Context;
 use super::panes::{Owner, RowId};
 use crate::model::awaited_locks::{AwaitedLock, Hold};
-use crate::model::backend::{Backend, BackendId};
 use crate::model::finding::Subject;
 use crate::model::plan::SelectedRow;
 use crate::model::task::TaskRow;
@@ -19,7 +18,7 @@ pub fn selected(view: &View, id: RowId) -> SelectedRow {
         RowId::Awaited(tag) => {
             match view.index.awaited_locks().get(&tag).and_then(AwaitedLock::only_holder) {
                 Some(Hold { party: Party::Backend(pid), tag, mode }) => {
-                    SelectedRow::Holder(backend_id(view, pid), tag, mode)
+                    SelectedRow::Holder(view.backend_id(pid), tag, mode)
                 }
                 Some(Hold { party: Party::Prepared(xact), .. }) => SelectedRow::Prepared(xact),
                 None => SelectedRow::Lock(tag),
@@ -33,11 +32,6 @@ pub fn selected(view: &View, id: RowId) -> SelectedRow {
         RowId::OtherLease(id) => SelectedRow::OtherLease(id),
         _ => SelectedRow::Other,
     }
-}
-
-fn backend_id(view: &View, pid: i32) -> BackendId {
-    let backend = view.snapshot.as_deref().and_then(|snapshot| view.index.backend(snapshot, pid));
-    backend.map_or(BackendId { pid, backend_start: None }, Backend::id)
 }
 
 /// Process id behind a row, if it is about a process.

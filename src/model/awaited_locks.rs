@@ -13,7 +13,7 @@ use super::wait_graph::{Holder, Party, Queue, WaitGraph, Waiter};
 /// A lock that at least one session waits for.
 #[derive(Debug, Clone)]
 pub struct AwaitedLock {
-    /// What is locked: of a row its tuple lock.
+    /// The locked object; for a row, its tuple lock.
     pub tag: LockTag,
     /// The holders that conflict with a request. None: the lock has just been released.
     pub holders: Vec<Hold>,
@@ -30,7 +30,7 @@ pub struct AwaitedLock {
 pub struct Hold {
     /// The session or the prepared transaction.
     pub party: Party,
-    /// Of a row it is the lock of the transaction on its own id.
+    /// For a row, the lock of the holder's transaction on its own id.
     pub tag: LockTag,
     /// The strongest of its modes.
     pub mode: LockMode,

@@ -160,7 +160,7 @@ impl SnapshotView<'_> {
         }
         if awaits_standby(backend) {
             return Err(
-                "it has committed and waits for a standby: repair that, or change synchronous_standby_names"
+                "it has committed; it waits for a standby: repair the standby or set synchronous_standby_names"
                     .to_owned(),
             );
         }
@@ -201,9 +201,9 @@ impl SnapshotView<'_> {
     }
 }
 
-/// Of a session whose statements say nothing about the lock that others wait for.
+/// Why a session holds an awaited lock although it runs other statements.
 pub const KEPT: &str =
-    "its last query did not take the lock: the session keeps it, in a pool for whichever client it serves";
+    "its last query did not take the lock: the session keeps it, whichever client a pool gives it to";
 
 /// Processes of the server itself. `pg_signal_backend` in `src/backend/storage/ipc/signalfuncs.c` does not even find most of
 /// them; the launchers it would signal, to no use.
@@ -247,7 +247,7 @@ pub fn has_query(backend: &Backend) -> Result<(), &'static str> {
 
 /// What does not answer to a cancel: while a statement sends to its client or reads from it, the server acts on nothing but the end of the
 /// session (`ProcessClientWriteInterrupt` and `ProcessClientReadInterrupt` in `src/backend/tcop/postgres.c`).
-fn ignores_cancel(backend: &Backend) -> Option<&'static str> {
+pub(super) fn ignores_cancel(backend: &Backend) -> Option<&'static str> {
     if backend.backend_type.as_deref() != Some("client backend") {
         return None;
     }

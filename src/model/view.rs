@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Timestamp;
-use super::backend::Backend;
+use super::backend::{Backend, BackendId};
 use super::finding::{Finding, Subject};
 use super::lock::{Prepared, VirtualTransaction};
 use super::snapshot::Snapshot;
@@ -110,6 +110,12 @@ impl View {
     /// With its snapshot; none before the first.
     pub fn with_snapshot(&self) -> Option<SnapshotView<'_>> {
         self.snapshot.as_deref().map(|snapshot| SnapshotView { view: self, snapshot })
+    }
+
+    /// The identity of a process; without its start if its row is not there.
+    pub fn backend_id(&self, pid: i32) -> BackendId {
+        let backend = self.snapshot.as_deref().and_then(|snapshot| self.index.backend(snapshot, pid));
+        backend.map_or(BackendId { pid, backend_start: None }, Backend::id)
     }
 }
 

@@ -55,14 +55,16 @@ fn draw_strip(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some((title, lines)) = strip_below(app).filter(|_| area.height > 0) else { return };
     let mut head = Line::new().with("─ ", Tone::Dim).with(title, Tone::Title).with(" ", Tone::Plain);
     head.push("─".repeat(usize::from(area.width).saturating_sub(head.width())), Tone::Dim);
-    let indented = lines.into_iter().map(|line| {
-        let mut shown = Line::new().with("  ", Tone::Plain);
-        shown.spans.extend(line.spans);
-        shown
-    });
+    let indented = lines.into_iter().map(|line| indented(line, 2));
     for (y, line) in (area.y..area.bottom()).zip(std::iter::once(head).chain(indented)) {
         draw_line(frame, Rect { y, height: 1, ..area }, &line, theme);
     }
+}
+
+fn indented(line: Line, columns: usize) -> Line {
+    let mut shown = Line::new().with(" ".repeat(columns), Tone::Plain);
+    shown.spans.extend(line.spans);
+    shown
 }
 
 /// The findings, with the strip below them.
@@ -90,9 +92,7 @@ fn draw_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Vi
         draw(frame, above, Pane::Findings, app, viewport, theme);
     }
     for (y, line) in (below.y..below.bottom()).zip(strip(app)) {
-        let mut shown = Line::new().with(" ".repeat(INDENT), Tone::Plain);
-        shown.spans.extend(line.spans);
-        draw_line(frame, Rect { y, height: 1, ..below }, &shown, theme);
+        draw_line(frame, Rect { y, height: 1, ..below }, &indented(line, INDENT), theme);
     }
 }
 

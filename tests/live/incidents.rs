@@ -40,9 +40,10 @@ struct Incident {
     /// Where it was reported.
     report: &'static str,
     set_up: &'static str,
-    /// The first one is the root.
     sessions: &'static [Session],
-    /// What its end does.
+    /// So many of the first sessions block the others. If several do, the server names one at a time.
+    blockers: usize,
+    /// The effect of ending the root.
     promise: &'static str,
     /// The shortcut that helps, or a part of the reason why none does.
     remedy: Result<Verb, &'static str>,
@@ -71,6 +72,7 @@ const INCIDENTS: &[Incident] = &[
                 "virtualxid",
             ),
         ],
+        blockers: 1,
         promise: "blocks 1: 1 continues now",
         remedy: Ok(Verb::Terminate),
         shown: &["flyway.postgresql.transactional.lock=false"],
@@ -88,6 +90,7 @@ const INCIDENTS: &[Incident] = &[
                 "transactionid",
             ),
         ],
+        blockers: 2,
         promise: "blocks 1: 0 now: 1 more must end",
         remedy: Ok(Verb::Terminate),
         shown: &["transaction of"],
@@ -115,8 +118,9 @@ const INCIDENTS: &[Incident] = &[
                 "object",
             ),
         ],
+        blockers: 1,
         promise: "blocks 2: 0 now: others must end too",
-        remedy: Err("it has committed and waits for a standby"),
+        remedy: Err("it has committed; it waits for a standby"),
         shown: &["NOTIFY queue"],
     },
     Incident {
@@ -134,6 +138,7 @@ const INCIDENTS: &[Incident] = &[
                 "SafeSnapshot",
             ),
         ],
+        blockers: 1,
         promise: "blocks 1: 1 continues now",
         remedy: Ok(Verb::Terminate),
         shown: &["safe snapshot"],
@@ -146,6 +151,7 @@ const INCIDENTS: &[Incident] = &[
             waits("vacuum", "", "VACUUM (FREEZE) orders", "BufferPin"),
             waits("migration", "", "ALTER TABLE orders ADD COLUMN n int", "relation"),
         ],
+        blockers: 1,
         promise: "blocks 1: 0 now: 1 more must end",
         remedy: Ok(Verb::Terminate),
         shown: &["BufferPin"],
@@ -158,6 +164,7 @@ const INCIDENTS: &[Incident] = &[
             idle("worker-2", "BEGIN; INSERT INTO job VALUES (1)"),
             waits("stop", "BEGIN", "SELECT * FROM orders WHERE id = 1 FOR UPDATE", "transactionid"),
         ],
+        blockers: 2,
         promise: "blocks 1: 0 now: others may have to end too",
         remedy: Ok(Verb::Terminate),
         shown: &["orders ctid (0,1)"],
@@ -169,6 +176,7 @@ const INCIDENTS: &[Incident] = &[
             idle("etl", "BEGIN; CREATE TABLE staging.load_1 (id int)"),
             waits("cleanup", "", "DROP SCHEMA staging", "object"),
         ],
+        blockers: 1,
         promise: "blocks 1: 1 continues now",
         remedy: Ok(Verb::Terminate),
         shown: &["schema staging AccessExclusive"],
@@ -181,6 +189,7 @@ const INCIDENTS: &[Incident] = &[
             idle("notebook-2", SNAPSHOT),
             waits("migration", "", "CREATE INDEX CONCURRENTLY placed ON orders (placed)", "virtualxid"),
         ],
+        blockers: 2,
         promise: "blocks 1: 0 now: 1 more must end",
         remedy: Ok(Verb::Terminate),
         shown: &["transaction of"],
@@ -213,13 +222,13 @@ async fn play(server: &EmbeddedServer, incident: &'static Incident) {
     for session in incident.sessions {
         sessions.push(begin(&info, &admin, session).await);
     }
-    let root = Party::Backend(sessions[0].0);
+    let blockers: Vec<Party> =
+        sessions[..incident.blockers].iter().map(|(pid, _)| Party::Backend(*pid)).collect();
     let view = once(&info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
     let look = view.with_snapshot().unwrap();
-    // Of a list the server names one member at a time, whichever that is.
-    let names = &view.graph.roots;
-    let found = names.iter().find(|found| found.party == root).or_else(|| names.first());
-    let found = found.unwrap_or_else(|| panic!("{report}: no root"));
+    let found = view.graph.roots.iter().find(|root| blockers.contains(&root.party));
+    let found =
+        found.unwrap_or_else(|| panic!("{report}: {blockers:?} are not among {:?}", view.graph.roots));
     let backend = look.backend(found.party.pid()).unwrap();
     assert_eq!(look.promise(found).words(), incident.promise, "{report}");
     match (look.remedy(backend, false), incident.remedy) {

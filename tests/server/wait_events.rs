@@ -78,7 +78,7 @@ async fn a_safe_snapshot_is_waited_for_in_a_chain() {
         let roots: Vec<_> =
             seen.graph.roots.iter().map(|root| (root.party, root.blocked, root.frees)).collect();
         assert_eq!(roots, [(Party::Backend(first), 1, 1)], "{version}");
-        assert_eq!(found(&own, second).await, None, "{version}: it is said once");
+        assert_eq!(found(&own, second).await, None, "{version}: it is reported once");
         let said: Vec<_> = seen.findings.iter().filter(|it| it.is_about(Party::Backend(first))).collect();
         assert!(said.iter().any(|it| it.summary.contains("blocks 1")), "{version}: {said:?}");
         let reason = locktop::model::why::why(&seen, Party::Backend(second)).join(" ");

@@ -9,7 +9,6 @@ use crate::app::subject;
 use crate::model::finding::{Finding, Subject};
 use crate::model::plan::known::is_blocker;
 use crate::model::plan::{CommandId, PlanContext, Verb};
-use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 
 /// The keys that act on the selected row, or on what the open page is about, and what each does there.
@@ -26,10 +25,10 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         findings::finding_of(&context, *row)
             .is_none_or(|finding| finding.ended.is_none() && (finding.help.is_some() || is_blocker(finding)))
     };
-    let look_at = SnapshotView { view: context.view, snapshot: context.snapshot };
     let is_refused = row.and_then(|row| findings::finding_of(&context, row)).is_some_and(|finding| {
         let backend = finding.pid().and_then(|pid| context.backend(pid));
-        finding.help.is_none() && backend.is_some_and(|backend| look_at.remedy(backend, false).is_err())
+        finding.help.is_none()
+            && backend.is_some_and(|backend| context.snapshot_view().remedy(backend, false).is_err())
     });
     let Some(row) = row.filter(is_helped) else { return Vec::new() };
     let id = subject::subject_of(&context, row).unwrap_or(row);

@@ -9,7 +9,6 @@ use super::definition::{Basis, Definition};
 use super::facts::Fact;
 use super::lock_age::{age_words, lock_age};
 use super::locks::detail_lines;
-use super::party::backend_id;
 use super::row::{Owner, Row, RowId};
 use super::words::{DB, PID, QUERY, TYPE_HELP, WHO};
 use super::{Cell, Total, Value, backends, lock_order};
@@ -30,7 +29,7 @@ impl Rows for Held {
 
     fn id(context: &Context<'_>, lock: &Lock) -> Option<RowId> {
         let owner = match lock.pid {
-            Some(pid) => Owner::Backend(backend_id(context, pid)),
+            Some(pid) => Owner::Backend(context.view.backend_id(pid)),
             None => Owner::Prepared(lock.virtualtransaction),
         };
         Some(RowId::Lock(lock.tag, owner, lock.mode))
@@ -124,7 +123,7 @@ pub(super) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec
     rows
 }
 
-/// What is locked, in so much room; an advisory key without a name is its number alone.
+/// The locked object, cut to `room`; an advisory key without a name is shown as its number alone.
 pub(super) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     let label = fit_names(context.lock_label(&lock.tag, lock.pid), room);
     // A number is an advisory key, and TYPE says so.
@@ -165,7 +164,7 @@ pub(super) fn pid(lock: &Lock) -> Cell {
     lock.pid.map_or_else(|| Cell::plain("prepared"), |pid| Cell::plain(pid.to_string()))
 }
 
-/// Whose it is: of a prepared transaction its owner.
+/// The session's user and application, or the owner of a prepared transaction.
 pub(super) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     match lock.pid {
         None => Cell::server(context.prepared(lock.virtualtransaction).and_then(|row| row.owner.as_deref())),

@@ -1,16 +1,16 @@
-//! Since when a lock is held.
+//! How long a lock has been held.
 
 use crate::app::context::Context;
 use crate::model::lock::Lock;
 
-/// How sure it is since when a lock is held.
+/// How certain the age of a lock is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     /// The server says when it began, or what runs on it does.
     Exactly,
     /// It may be longer, and is not shorter.
     AtLeast,
-    /// At every look for so long; in between it may have been released and taken again.
+    /// Seen in every snapshot for that long; it may have been released and taken again in between.
     Seen,
 }
 

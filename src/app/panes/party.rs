@@ -7,7 +7,7 @@ use super::row::RowId;
 use super::{Cell, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::model::backend::{Backend, BackendId};
+use crate::model::backend::Backend;
 use crate::model::wait_graph::Party;
 
 /// What a party that waits for nobody is doing.
@@ -63,11 +63,6 @@ pub(super) fn state_value<'a>(context: &Context<'a>, party: Party) -> Value<'a> 
 pub(super) fn party_id(context: &Context<'_>, party: Party) -> RowId {
     match party {
         Party::Prepared(xact) => RowId::Prepared(xact),
-        Party::Backend(pid) => RowId::Backend(backend_id(context, pid)),
+        Party::Backend(pid) => RowId::Backend(context.view.backend_id(pid)),
     }
-}
-
-/// The identity of the process with this id, as far as its row is there.
-pub(super) fn backend_id(context: &Context<'_>, pid: i32) -> BackendId {
-    context.backend(pid).map_or(BackendId { pid, backend_start: None }, Backend::id)
 }

@@ -134,7 +134,7 @@ impl RowId {
     }
 }
 
-/// Who holds a lock. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
+/// The holder of a lock. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
 /// of whatever its session does at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {

@@ -11,7 +11,7 @@ fn row(place: u16) -> LockTag {
     sample::relation(2001).with_locktype(LockType::Tuple).with_page(0).with_tuple(place)
 }
 
-/// What stands in the columns of the focused pane, row by row.
+/// The text of the columns of the focused pane, row by row.
 fn cells(app: &App, room: u16) -> Vec<String> {
     let (context, table) = (app.context().unwrap(), app.focus.table());
     let line = |row: &Row| {

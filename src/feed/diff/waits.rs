@@ -230,7 +230,7 @@ fn has_failed(change: &Change<'_>, id: BackendId) -> bool {
     change.backend(id.pid).is_some_and(|backend| backend.state == Some(State::IdleInTransactionAborted))
 }
 
-/// Before the transaction whose end is waited for.
+/// The words before a transaction whose end is awaited.
 const END: &str = "the end of the ";
 
 fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
@@ -240,10 +240,8 @@ fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
         _ if has_failed(change, wait.backend) => {
             format!("stopped waiting for {}: its statement failed", wait.what)
         }
-        _ if has_it => match wait.what.strip_prefix(END) {
-            Some(transaction) => format!("continues: the {transaction} ended"),
-            None => format!("got {}", wait.what),
-        },
+        _ if has_it && wait.what.starts_with(END) => format!("continued after {}", wait.what),
+        _ if has_it => format!("got {}", wait.what),
         // It may have had it and given it back, or its statement was cancelled: no view tells.
         _ => format!("stopped waiting for {} (acquired it or failed)", wait.what),
     };

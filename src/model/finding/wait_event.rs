@@ -3,6 +3,7 @@
 use super::check_input::{CheckInput, parties_text};
 use super::{Finding, LIMIT, Severity};
 use crate::model::backend::{Backend, State};
+use crate::model::consequence::{awaits_standby, ignores_cancel};
 use crate::model::observed::Observed;
 use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::Party;
@@ -14,8 +15,8 @@ const CHECK: &str = "wait_event";
 struct Event {
     name: &'static str,
     waits_for: &'static str,
-    /// Who may be waited for: the server does not say it in a view.
-    suspects: fn(&Snapshot, &Backend) -> Option<Vec<Party>>,
+    /// A session that keeps a snapshot may be the blocker; no view names it.
+    by_snapshot: bool,
     remedy: &'static str,
 }
 
@@ -23,49 +24,49 @@ const EVENTS: [Event; 8] = [
     Event {
         name: "BufferPin",
         waits_for: "a page that another session has pinned",
-        suspects: open_snapshots,
+        by_snapshot: true,
         remedy: "an open cursor or a stopped scan pins it; terminate that session or close its cursor",
     },
     Event {
         name: "SafeSnapshot",
         waits_for: "serializable transactions that may write",
-        suspects: not_known,
+        by_snapshot: false,
         remedy: "SELECT pg_safe_snapshot_blocking_pids(pid) names them; it continues when they have ended",
     },
     Event {
         name: "ProcSignalBarrier",
         waits_for: "every process of the server to answer a signal",
-        suspects: not_known,
+        by_snapshot: false,
         remedy: "a stopped process, or one in a long loop without a check for signals, does not answer",
     },
     Event {
         name: "BackendTermination",
         waits_for: "a process to end",
-        suspects: not_known,
+        by_snapshot: false,
         remedy: "a terminated process has not ended yet: it rolls back, or is stopped",
     },
     Event {
         name: "ReplicationSlotDrop",
         waits_for: "a replication slot that is in use",
-        suspects: not_known,
+        by_snapshot: false,
         remedy: "pg_replication_slots.active_pid has it",
     },
     Event {
         name: "RecoveryConflictSnapshot",
         waits_for: "queries on this standby that need removed rows",
-        suspects: open_snapshots,
+        by_snapshot: true,
         remedy: "max_standby_streaming_delay limits how long",
     },
     Event {
         name: "RecoveryConflictTablespace",
         waits_for: "queries on this standby that use a tablespace",
-        suspects: not_known,
+        by_snapshot: false,
         remedy: "max_standby_streaming_delay limits how long",
     },
     Event {
         name: "LogicalSyncStateChange",
         waits_for: "a worker of logical replication",
-        suspects: not_known,
+        by_snapshot: false,
         remedy: "the log of the subscriber has the reason why that worker does not continue",
     },
 ];
@@ -109,8 +110,8 @@ fn event_of(row: &Backend) -> Option<&'static Event> {
 }
 
 fn perhaps(snapshot: &Snapshot, row: &Backend, event: &Event) -> String {
-    let who = (event.suspects)(snapshot, row).filter(|parties| !parties.is_empty());
-    who.map(|parties| format!("; perhaps {}", parties_text(&parties))).unwrap_or_default()
+    let who = if event.by_snapshot { open_snapshots(snapshot, row) } else { Vec::new() };
+    if who.is_empty() { String::new() } else { format!("; perhaps {}", parties_text(&who)) }
 }
 
 /// `waits for a page that another session has pinned; perhaps 4312`: of a session that waits for what no view names.
@@ -121,19 +122,13 @@ pub fn unnamed_wait(snapshot: &Snapshot, row: &Backend) -> Option<String> {
 
 /// Whether a session does nothing until another one, a client or a standby acts.
 pub(super) fn stalls(row: &Backend) -> bool {
-    let is_active = row.state.is_some_and(|state| state == State::Active);
-    is_active
-        && (event_of(row).is_some()
-            || matches!(row.wait_event.as_deref(), Some("SyncRep" | "ClientWrite" | "ClientRead")))
-}
-
-fn not_known(_: &Snapshot, _: &Backend) -> Option<Vec<Party>> {
-    None
+    let does_nothing = || event_of(row).is_some() || awaits_standby(row) || ignores_cancel(row).is_some();
+    row.state == Some(State::Active) && does_nothing()
 }
 
 /// Sessions of the database that keep a snapshot while they do nothing: such as have an open cursor.
-fn open_snapshots(snapshot: &Snapshot, waiter: &Backend) -> Option<Vec<Party>> {
-    let Observed::Read(backends) = snapshot.backends.observed() else { return None };
+fn open_snapshots(snapshot: &Snapshot, waiter: &Backend) -> Vec<Party> {
+    let Observed::Read(backends) = snapshot.backends.observed() else { return Vec::new() };
     let mut open: Vec<&Backend> = backends
         .iter()
         .filter(|row| {
@@ -144,5 +139,5 @@ fn open_snapshots(snapshot: &Snapshot, waiter: &Backend) -> Option<Vec<Party>> {
         })
         .collect();
     open.sort_by_key(|row| (row.state_change, row.pid));
-    Some(open.into_iter().map(|row| Party::Backend(row.pid)).collect())
+    open.into_iter().map(|row| Party::Backend(row.pid)).collect()
 }

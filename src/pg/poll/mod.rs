@@ -124,7 +124,7 @@ pub enum PollError {
 
 /// Who waited in `before`, and since when: those who wait longest first, at most `ask`, and no more than `ask_rows` allows, but one.
 fn waiters(before: &Snapshot, limits: &Limits) -> Vec<(i32, Option<Timestamp>)> {
-    // Of a safe snapshot another function tells.
+    // Waits for a safe snapshot are asked about separately.
     let is_asked = |lock: &&Lock| !lock.granted && lock.tag.locktype() != LockType::SafeSnapshot;
     let waiting = || before.locks.last_rows().iter().filter(is_asked);
     let mut queues: FxHashMap<LockTag, usize> = FxHashMap::default();

@@ -17,7 +17,7 @@ pub(super) struct SafeSnapshotWait {
     pub(super) blockers: Vec<i32>,
 }
 
-/// Who waited for one in `before`, at most so many.
+/// The processes that waited for one in `before`, at most `most`.
 pub(super) fn waiters(before: &Snapshot, most: usize) -> Vec<i32> {
     let waiting = before.backends.last_rows().iter().filter(|row| is_waiting(row));
     waiting.map(|row| row.pid).take(most).collect()
@@ -46,12 +46,12 @@ fn as_locks(locks: &[Lock], wait: &SafeSnapshotWait, backends: &[Backend]) -> Op
     let tag = LockTag::new(LockType::SafeSnapshot).with_objid(wait.waiter.cast_unsigned());
     let lock = |pid: Option<i32>, virtualtransaction, granted| Lock {
         tag,
-        // As a transaction holds its own id, and as that is waited for.
+        // The modes of a lock on a transaction id.
         mode: if granted { LockMode::Exclusive } else { LockMode::Share },
         granted,
         pid,
         virtualtransaction,
-        // The snapshot is the first thing that a statement needs.
+        // A transaction takes its snapshot at the start of its first statement.
         wait_start: waiter.query_start.filter(|_| !granted),
     };
     let own = |pid: i32| {
@@ -62,7 +62,7 @@ fn as_locks(locks: &[Lock], wait: &SafeSnapshotWait, backends: &[Backend]) -> Op
     for blocker in &wait.blockers {
         match *blocker {
             0 => rows.push(lock(None, only_prepared(locks)?, true)),
-            // What is not there any more has ended since.
+            // A process that is no longer listed has ended.
             pid if backends.iter().any(|row| row.pid == pid) => rows.push(lock(Some(pid), own(pid), true)),
             _ => {}
         }

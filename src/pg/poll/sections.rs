@@ -99,7 +99,7 @@ pub(super) async fn tick(
     })
 }
 
-/// What the server itself said of who blocks whom.
+/// The server's own answers about blockers.
 #[derive(Debug, Default)]
 pub(super) struct Blocking {
     pub(super) answers: Vec<Answer>,

@@ -109,7 +109,7 @@ async fn symfony_messenger() {
         ("App\\Message\\Failed", "failed", "none", ""),
     ];
     assert_eq!(told(&*stage.look().await), expected(&rows));
-    // What failed for good is not due.
+    // A job that failed for good is not due.
     support::wait_until("two due messages", async || {
         stage.look().await;
         let json = stage.json();

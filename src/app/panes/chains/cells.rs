@@ -61,9 +61,11 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
         matches!(tag.locktype(), LockType::TransactionId | LockType::VirtualXid | LockType::SafeSnapshot)
     };
     let is_mode_known = tag.is_some_and(is_transaction) || what.starts_with("row of ");
-    // Whose it is, the row says.
-    let what = what.split_once("safe snapshot for").map_or(what.clone(), |_| "safe snapshot".to_owned());
-    let what = object_first(what);
+    let what = match tag.map(|tag| tag.locktype()) {
+        // The row has the process id of the waiter.
+        Some(LockType::SafeSnapshot) => "safe snapshot".to_owned(),
+        _ => object_first(what),
+    };
     let wants = if is_mode_known { what } else { format!("{what} {}", waiter.mode.short()) };
     let (cycle, tone) = match node.cycle {
         Some(_) if node.parent.is_none() => ("DEADLOCK ", Tone::Critical),

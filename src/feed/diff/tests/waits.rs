@@ -41,8 +41,10 @@ fn who_waited_for_a_transaction_has_its_row_when_that_has_ended() {
         b.session(11, "app@web", State::Active, 5.0, "").xact_start = began.map(at);
         b
     };
-    let (got, stopped) =
-        ("continues: the transaction of 10 ended", "stopped waiting for the end of the transaction of 10");
+    let (got, stopped) = (
+        "continued after the end of the transaction of 10",
+        "stopped waiting for the end of the transaction of 10",
+    );
     for (holds, began, omitted, expected) in [
         (false, Some(-3.0), 0, got),
         (true, Some(-3.0), 0, stopped),
