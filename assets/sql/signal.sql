@@ -70,6 +70,7 @@ SELECT t.*,
             WHEN $other_transaction THEN 'transaction'
             WHEN $other_query THEN 'query'
             WHEN $other_state THEN 'state'
+            WHEN $other_work THEN 'work'
             WHEN $not_active THEN 'not_active'
             WHEN t.holds IS NOT TRUE THEN 'released'
             WHEN t.keeps IS NOT TRUE THEN 'in_transaction'

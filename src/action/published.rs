@@ -1,42 +1,111 @@
-//! Failing an execution in a published log, which names no session: only if the row is the one that was seen and no session holds its key.
-//! Both are locked to the end of the transaction. Nobody is ended. The published tables leave its task due by themselves.
+//! Failing an execution in a published log, which names no session: only if the row is the one that was seen, and no session works on it.
+//!
+//! The row and its key are locked to the end of the transaction. If a session works on the row, it is terminated first: the server compares the session,
+//! that it holds the key, and the row, in the statement that signals. Published tables leave the task due.
 
+use locktop_tasks::recovery::Order;
 use tokio_postgres::Client;
 
-use super::actor::Actor;
 use super::message::{moment, note};
-use super::table::{Row, Table};
+use super::session::{self, Asking, Work};
+use super::table::{Answer, Row, Table, free};
 use crate::model::plan::row_change::{ColumnKind, Condition};
-use crate::model::plan::{Outcome, PublishedTarget};
+use crate::model::plan::{Outcome, PublishedHolder, PublishedTarget, SessionTarget, Signal};
+use crate::model::task::CLOSED;
 use crate::pg::trust::TrustedOwners;
+use crate::text::duration;
 
 /// What is going to be asked, in short.
 pub(super) fn short(target: &PublishedTarget) -> String {
-    let PublishedTarget { source, id, key, .. } = target;
-    format!(
-        "UPDATE {source} SET status = 'failed' WHERE id = {id} if it is still running and no session holds key {key}"
-    )
+    let PublishedTarget { source, id, key, worker, holder, .. } = target;
+    let update = format!("UPDATE {source} SET status = 'failed' WHERE id = {id} if it is still running");
+    match holder {
+        PublishedHolder::None => format!("{update} and no session holds key {key}"),
+        PublishedHolder::Worker(session) => format!(
+            "{} and it runs execution {id} of {} in {source}; then {update}",
+            session::short(Signal::Terminate, session),
+            crate::text::one_line(worker)
+        ),
+        PublishedHolder::Other { pid, execution, .. } => {
+            format!("{update} and no session but {pid} holds key {key}, for execution {execution}")
+        }
+    }
+}
+
+/// What became of it, and the session that was terminated.
+pub(super) struct Failed {
+    pub(super) outcome: Outcome,
+    pub(super) detail: String,
+    pub(super) ended_pid: Option<i32>,
 }
 
 pub(super) async fn fail(
     client: &Client,
     target: &PublishedTarget,
-    actor: &Actor,
+    order: &Order,
     owners: &TrustedOwners,
-) -> (Outcome, String) {
+    offset: chrono::FixedOffset,
+) -> Failed {
     let table = match Table::find(client, target.table, false, owners).await {
         Ok(table) => table,
-        Err(told) => return told,
+        Err((outcome, detail)) => return Failed { outcome, detail, ended_pid: None },
     };
     let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
-    let act = row.update_while_free(&set(&table, actor), Some(target.key));
-    match row.act(client, &act, &actor.role, false).await {
+    let mut ended_pid = None;
+    if let PublishedHolder::Worker(session) = &target.holder {
+        let work = Work { guard: table.guard().to_owned(), is_seen: row.is_still_seen() };
+        if let Err(failed) = terminate(client, session, &work, order, offset).await {
+            return failed;
+        }
+        ended_pid = Some(session.pid);
+    }
+    let act = row.update_while(&set(&table, target, order), &may_close(&table, target));
+    let answer = row.act(client, &act, &order.actor.role, false).await;
+    let (outcome, detail) = told(target, answer);
+    let detail = match ended_pid {
+        Some(pid) => format!("session {pid} was terminated; {detail}"),
+        None => detail,
+    };
+    Failed { outcome, detail, ended_pid }
+}
+
+fn told(target: &PublishedTarget, answer: Result<Answer, (Outcome, String)>) -> (Outcome, String) {
+    match answer {
         Ok(answer) if answer.is_busy => {
             let detail = format!("a session holds key {}: a worker may be working on it", target.key);
             (Outcome::Refused, detail)
         }
         Ok(_) => (Outcome::Done, "marked as failed".to_owned()),
         Err(told) => told,
+    }
+}
+
+/// Terminates the session that works on the row, and waits for its end.
+async fn terminate(
+    client: &Client,
+    session: &SessionTarget,
+    work: &Work,
+    order: &Order,
+    offset: chrono::FixedOffset,
+) -> Result<(), Failed> {
+    let pid = session.pid;
+    let failed = |outcome, detail, ended_pid| Err(Failed { outcome, detail, ended_pid });
+    if let Asking::Over(outcome, detail) =
+        session::ask(client, Signal::Terminate, session, Some(work), offset).await
+    {
+        return failed(outcome, detail, None);
+    }
+    match session::ended(client, session, order.wait).await {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let waited = duration(order.wait.as_secs_f64());
+            let detail = format!("session {pid} was terminated, but still exists after {waited}");
+            failed(Outcome::StillThere, detail, Some(pid))
+        }
+        Err(why) => {
+            let detail = format!("session {pid} was terminated; then {why}");
+            failed(Outcome::Uncertain, detail, Some(pid))
+        }
     }
 }
 
@@ -49,16 +118,50 @@ fn conditions(target: &PublishedTarget) -> Vec<Condition> {
     ]
 }
 
+/// Whether no session works on the row, in SQL. After its session was terminated that is certain, whichever session has taken the key since.
+fn may_close(table: &Table, target: &PublishedTarget) -> String {
+    let key = target.key;
+    match &target.holder {
+        PublishedHolder::None => free(Some(key)),
+        PublishedHolder::Worker(_) => "true".to_owned(),
+        PublishedHolder::Other { pid, backend_start, execution, worker } => {
+            let other = Row {
+                table,
+                id: format!("t.id = {execution}"),
+                conditions: vec![
+                    Condition::new("it has ended", "t.status::text = 'running'"),
+                    Condition::cut("another worker holds it", "t.worker_id::text", Some(worker)),
+                ],
+            };
+            format!(
+                "({} OR EXISTS (SELECT FROM pg_stat_get_activity({pid}) AS a JOIN pg_lock_status() AS l ON l.pid = a.pid \
+                 WHERE a.backend_start = {} AND l.granted AND l.mode = 'ExclusiveLock' AND l.locktype = 'advisory' \
+                 AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()) AND l.objsubid = 1 \
+                 AND (l.classid::int8 << 32) | l.objid::int8 = {key}) AND {})",
+                free(Some(key)),
+                moment(Some(*backend_start)),
+                other.is_still_seen()
+            )
+        }
+    }
+}
+
 /// What becomes of the row.
-fn set(table: &Table, actor: &Actor) -> String {
+fn set(table: &Table, target: &PublishedTarget, order: &Order) -> String {
     let mut set = "status = 'failed'".to_owned();
     if matches!(table.kind("completed_at"), Some(ColumnKind::Zoned | ColumnKind::Time | ColumnKind::Date)) {
         set.push_str(", completed_at = clock_timestamp()");
     }
     if table.has("error_message") {
-        let words = format!("its worker's session had ended: failed by {actor}");
+        let [ended, terminated, stale] = CLOSED;
+        let why = match target.holder {
+            PublishedHolder::None => ended,
+            PublishedHolder::Worker(_) => terminated,
+            PublishedHolder::Other { .. } => stale,
+        };
+        let reason = order.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         set.push_str(", error_message = ");
-        set.push_str(&note(&words));
+        set.push_str(&note(&format!("{why}{}{reason}", order.actor)));
     }
     set
 }

@@ -74,16 +74,21 @@ async fn fail_published(
     target: &PublishedTarget,
     order: &Order,
 ) -> RecoveryResult {
-    let (told, detail) = published::fail(client, target, &order.actor, &schema.trusted_owners).await;
-    let outcome = match told {
+    // As everything that the command prints.
+    let utc = chrono::Offset::fix(&chrono::Utc);
+    let failed = published::fail(client, target, order, &schema.trusted_owners, utc).await;
+    let outcome = match failed.outcome {
         Outcome::Done => RecoveryOutcome::Recovered,
         Outcome::Changed => RecoveryOutcome::Changed,
         Outcome::Forbidden => RecoveryOutcome::Forbidden,
         Outcome::Uncertain => RecoveryOutcome::Uncertain,
         Outcome::NotTried => RecoveryOutcome::NotTried,
-        Outcome::Refused | Outcome::StillThere | Outcome::GivenUp => RecoveryOutcome::Failed,
+        Outcome::StillThere => RecoveryOutcome::Held,
+        Outcome::Refused | Outcome::GivenUp => RecoveryOutcome::Failed,
     };
-    RecoveryResult::new(row.seen.execution_id, outcome, detail)
+    let also_ended = if failed.ended_pid.is_some() { row.also_ended.clone() } else { Vec::new() };
+    let result = RecoveryResult::new(row.seen.execution_id, outcome, failed.detail);
+    RecoveryResult { ended_pid: failed.ended_pid, also_ended, ..result }
 }
 
 fn target(row: &Planned) -> Target {

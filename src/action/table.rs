@@ -122,13 +122,18 @@ impl Table {
         let names = (text(&schema), text(&name));
         let found = FoundTable { schema: quoted(&schema), columns };
         let table = Self { oid, guard: String::new(), name: quoted(&name), is_partitioned, has_audit, found };
-        let guard = table.guard((&names.0, &names.1), is_own, owners);
+        let guard = table.guard_of((&names.0, &names.1), is_own, owners);
         Ok(Self { guard, ..table })
+    }
+
+    /// What goes before a statement about one of its rows.
+    pub(super) fn guard(&self) -> &str {
+        &self.guard
     }
 
     /// The table is locked as its change would lock it, so that nobody can put another one in its place or make a trigger on it. Then it has to be the one that was found, of an owner
     /// who is trusted; and where functions beside it are called, so has all of their schema.
-    fn guard(&self, (schema, name): (&str, &str), is_own: bool, owners: &TrustedOwners) -> String {
+    fn guard_of(&self, (schema, name): (&str, &str), is_own: bool, owners: &TrustedOwners) -> String {
         let mut sql = format!(
             "LOCK TABLE {} IN ROW EXCLUSIVE MODE; {}; ",
             self.source(),
@@ -206,6 +211,11 @@ pub(super) struct Row<'a> {
     pub(super) conditions: Vec<Condition>,
 }
 
+/// Takes a key to the end of the transaction, in SQL; none is asked for if no worker can be at the row.
+pub(super) fn free(key: Option<i64>) -> String {
+    key.map_or_else(|| "true".to_owned(), |key| format!("pg_try_advisory_xact_lock({key}::bigint)"))
+}
+
 /// What the server answers: whether it was done, then how the row is.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -236,7 +246,7 @@ impl Row<'_> {
     fn sql(&self, act: &RowAct, actor: &Actor) -> String {
         match act {
             RowAct::Set { set, returning, noted } => self.update(set, returning, &self.noted(*noted, actor)),
-            RowAct::SetWhileFree { set, key } => self.update_while_free(set, *key),
+            RowAct::SetWhileFree { set, key } => self.update_while(set, &free(*key)),
             RowAct::Call(function) => self.call(function, actor),
             RowAct::Try { function, arguments, columns, noted } => {
                 let call = format!("{}.{function}({arguments})", self.table.found.schema);
@@ -286,11 +296,14 @@ impl Row<'_> {
         )
     }
 
-    /// The same, only if nobody holds an advisory key; none is asked for where no worker may be at it. The row first, then the key, then the
+    /// Whether the row is still the one that was seen.
+    pub(super) fn is_still_seen(&self) -> String {
+        format!("EXISTS (SELECT FROM {} AS t WHERE {})", self.table.source(), self.is_seen())
+    }
+
+    /// The same, only if its advisory key is [`free`]. The row first, then the key, then the
     /// change: each reads what the one before found, and both are kept to the end of the transaction.
-    pub(super) fn update_while_free(&self, set: &str, key: Option<i64>) -> String {
-        let free =
-            key.map_or_else(|| "true".to_owned(), |key| format!("pg_try_advisory_xact_lock({key}::bigint)"));
+    pub(super) fn update_while(&self, set: &str, free: &str) -> String {
         format!(
             "WITH seen AS MATERIALIZED (SELECT t.id FROM {source} AS t WHERE {} FOR UPDATE SKIP LOCKED), \
              free AS MATERIALIZED (SELECT s.id, {free} AS is_free FROM seen AS s), \

@@ -49,8 +49,10 @@ pub use update::Replay;
 use crate::model::Timestamp;
 use crate::model::adapter::Parts;
 use crate::model::alert::Alerts;
+use crate::model::backend::BackendId;
 use crate::model::blame::{Group, Span};
 use crate::model::expected::ExpectedBlocker;
+use crate::model::plan::PlanContext;
 use crate::model::timeline::PastView;
 use crate::model::view::{Link, Slowed, View};
 
@@ -148,6 +150,8 @@ pub struct App {
     pub dialog: Option<Dialog>,
     /// Process ids of our own sessions beside the one that polls: nothing is ever done to them.
     pub own_pids: Vec<i32>,
+    /// Sessions that were terminated here, the last ones.
+    terminated: Vec<BackendId>,
     /// What was confirmed, and has no report yet.
     pub flights: Vec<Flight>,
     /// Where a jump began: Escape leads back.
@@ -219,6 +223,7 @@ impl App {
             prompt: None,
             dialog: None,
             own_pids: Vec::new(),
+            terminated: Vec::new(),
             flights: Vec::new(),
             jumped_from: None,
             follow: None,
@@ -241,6 +246,12 @@ impl App {
             stale: Pane::ALL.to_vec(),
             number: 0,
         }
+    }
+
+    /// What a plan is made from, by this view.
+    pub(in crate::app) fn plan_context<'a>(&'a self, view: &'a View) -> PlanContext<'a> {
+        let (own_pids, terminated) = (&self.own_pids, &self.terminated);
+        PlanContext { view, rights: view.rights.as_deref(), own_pids, terminated }
     }
 
     /// The state of a pane's table, also where it is not on the screen.

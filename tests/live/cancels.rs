@@ -87,7 +87,7 @@ async fn plan(info: &ConnInfo, pid: i32) -> ActionPlan {
     let limits = Limits { ask: 1_000, ..Limits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let backend = view.snapshot.as_ref().unwrap().backend(pid).unwrap();
-    let look = PlanContext { view: &view, rights: None, own_pids: &[] };
+    let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
     let id = BackendId { pid, backend_start: backend.backend_start };
     let plan = sessions(&look, &Ask::new(Verb::Cancel, vec![SelectedRow::Backend(id)]));
     assert!(plan.refused.is_empty(), "{plan:?}");

@@ -71,7 +71,7 @@ async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> 
     let backend = snapshot.backends.last_rows().iter().find(|backend| backend.pid == pid).unwrap();
     let ask =
         Ask { from_chains: true, ..Ask::new(Verb::Terminate, vec![SelectedRow::Backend(backend.id())]) };
-    let plan = sessions(&PlanContext { view: &view, rights: None, own_pids: &[] }, &ask);
+    let plan = sessions(&PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] }, &ask);
     let [row] = plan.rows.as_slice() else { panic!("{name}: {plan:?}") };
     assert!(matches!(&row.target.what, TargetKind::Session(target) if target.blocks), "{name}: {row:?}");
     let frees = row.effect.as_ref().unwrap().release.now.iter().map(|party| party.pid()).collect();

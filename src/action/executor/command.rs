@@ -1,7 +1,9 @@
 //! One command, target after target.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use locktop_tasks::recovery::Order;
 use tokio_postgres::Client;
 
 use super::{Settings, not_tried, recovery};
@@ -10,7 +12,8 @@ use crate::action::record::{Progress, Record, Recorder};
 use crate::action::session::{self, Asking, Pending};
 use crate::action::{adapter, published, redis_lease, table};
 use crate::model::plan::{
-    ActionCommand, Outcome, RecoveryPlan, Report, Request, Target, TargetKind, TargetResult, Verb,
+    ActionCommand, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Report, Request, Target,
+    TargetKind, TargetResult, Verb,
 };
 use crate::schema::{Schema, SchemaName};
 
@@ -78,7 +81,14 @@ impl<L: Lines, R: Record> Worker<L, R> {
 
     /// Whether it is a session of locktop's own.
     fn is_own(&self, target: &Target) -> bool {
-        matches!(&target.what, TargetKind::Session(session) if self.lines.pids().contains(&session.pid))
+        let session = match &target.what {
+            TargetKind::Session(session) => session,
+            TargetKind::Published(PublishedTarget { holder: PublishedHolder::Worker(session), .. }) => {
+                session
+            }
+            _ => return false,
+        };
+        self.lines.pids().contains(&session.pid)
     }
 
     /// Asks for one, in the way that what it is asks for.
@@ -89,22 +99,25 @@ impl<L: Lines, R: Record> Worker<L, R> {
         target: &'a Target,
     ) -> Asking<'a> {
         let Settings { actor, trusted_owners: owners, redis, offset, .. } = &self.settings;
+        let wait = || Duration::try_from_secs_f64(command.wait).unwrap_or_default();
+        let order = || Order { actor: actor.clone(), reason: None, wait: wait() };
         let (verb, what) = (command.verb, &target.what);
         if let (TargetKind::Session(session), Some(signal), Some(client)) =
             (what, verb.definition().signal, client)
         {
-            return session::ask(client, signal, session, *offset).await;
+            return session::ask(client, signal, session, None, *offset).await;
         }
         let (outcome, detail) = match (verb, what, client) {
             (Verb::Unlock, TargetKind::RedisLease(lease), _) => redis_lease::unlock(lease, redis).await,
             (Verb::Recover, TargetKind::Published(target), Some(client)) => {
-                published::fail(client, target, actor, owners).await
+                let failed = published::fail(client, target, &order(), owners, *offset).await;
+                (failed.outcome, failed.detail)
             }
             (Verb::Recover | Verb::Unlock, TargetKind::Adapter(target), Some(client)) => {
                 adapter::settle(client, target, owners).await
             }
             (Verb::Recover, TargetKind::Execution { id }, Some(client)) => {
-                recovery::one(client, command, *id, actor, owners).await
+                recovery::one(client, command, *id, &order(), owners).await
             }
             _ => match (verb.row_change(what), client) {
                 (Some(change), Some(client)) => {

@@ -1,11 +1,8 @@
 //! An execution of the plan that the command carries.
 
-use std::time::Duration;
-
 use locktop_tasks::recovery::{self, Order};
 use tokio_postgres::Client;
 
-use crate::action::actor::Actor;
 use crate::model::plan::{
     ActionCommand, Outcome, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, Step,
 };
@@ -35,7 +32,7 @@ pub(super) async fn one(
     client: &Client,
     command: &ActionCommand,
     id: i64,
-    actor: &Actor,
+    order: &Order,
     owners: &TrustedOwners,
 ) -> (Outcome, String) {
     let Some((plan, row)) = planned(command, id) else {
@@ -45,9 +42,7 @@ pub(super) async fn one(
         Ok(name) => Schema { name, trusted_owners: owners.clone() },
         Err(error) => return (Outcome::Refused, error.to_string()),
     };
-    let wait = Duration::try_from_secs_f64(command.wait).unwrap_or_default();
-    let order = Order { actor: actor.clone(), reason: None, wait };
-    told(recovery::execute_one(client, &schema, plan, row, &order).await)
+    told(recovery::execute_one(client, &schema, plan, row, order).await)
 }
 
 const DUE_AGAIN: &str = "its task is due again";

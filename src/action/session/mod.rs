@@ -47,8 +47,8 @@ use super::message::{Access, Unanswered, send};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Outcome, SessionTarget, Signal};
-pub(super) use sql::short;
-pub(super) use watch::{Pending, all as watch};
+pub(super) use sql::{Work, short};
+pub(super) use watch::{Pending, all as watch, ended};
 pub(super) use words::OWN;
 use words::Words;
 
@@ -78,27 +78,32 @@ pub(super) enum Asking<'a> {
     Over(Outcome, String),
 }
 
-/// Asks for a signal to a session. Times are told in a zone.
+/// Asks for a signal to a session, if it still works on what it was seen to work on. Times are told in a zone.
 pub(super) async fn ask<'a>(
     client: &Client,
     signal: Signal,
     session: &'a SessionTarget,
+    work: Option<&Work>,
     offset: chrono::FixedOffset,
 ) -> Asking<'a> {
     let start = clock::monotonic();
+    // Its table is locked, so that no other one takes its place.
+    let access = if work.is_some() { Access::ReadWrite } else { Access::ReadOnly };
     let answer = loop {
-        let rows = match send(client, Access::ReadOnly, &sql::signal(signal, session)).await {
+        let rows = match send(client, access, &sql::signal(signal, session, work)).await {
             Ok(rows) => rows,
             Err(error) => return refused(client, session, &error).await,
         };
-        let row = rows.first().map_or("", String::as_str);
+        let row = rows.last().map_or("", String::as_str);
         let answer: SignalAnswer = match serde_json::from_str(row) {
             Ok(answer) => answer,
             Err(error) => {
                 return Asking::Over(Outcome::Uncertain, format!("the answer cannot be read: {error}"));
             }
         };
-        if answer.word != "in_transaction" || start.elapsed() > PATIENCE {
+        // Whatever it runs meanwhile, the session may still work on the same row.
+        let is_moment = answer.word == "in_transaction" || (work.is_some() && answer.word == "moved");
+        if !is_moment || start.elapsed() > PATIENCE {
             break answer;
         }
         tokio::time::sleep(PAUSE).await;

@@ -11,8 +11,16 @@ use locktop_tasks::sql::{fill, without_comments};
 
 const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
 
-/// Compares, and signals if it is still the same.
-pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
+/// A row of a table that a session works on.
+pub(in crate::action) struct Work {
+    /// The statements that come before: they fail if the table is not to be trusted.
+    pub(in crate::action) guard: String,
+    /// Whether the row is still as it was seen, in SQL.
+    pub(in crate::action) is_seen: String,
+}
+
+/// Compares, and signals if it is still the same, and its work too.
+pub(super) fn signal(signal: Signal, target: &SessionTarget, work: Option<&Work>) -> String {
     let not_active = match signal {
         Signal::Cancel => "t.state IS DISTINCT FROM 'active'",
         Signal::Terminate => "false",
@@ -27,6 +35,10 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
         ("$other_transaction", differs("t.xact_start", target.xact_start)),
         ("$other_query", differs("t.query_start", target.query_start)),
         ("$other_state", differs("t.state_change", target.state_change)),
+        (
+            "$other_work",
+            work.map_or_else(|| "false".to_owned(), |work| format!("({}) IS NOT TRUE", work.is_seen)),
+        ),
         ("$holds_key", (target.holds_a_key() && !target.keeps).to_string()),
         ("$not_active", not_active.to_owned()),
         ("$reads_locks", (target.blocks || target.holds.is_some()).to_string()),
@@ -38,7 +50,8 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
         ("$pid", target.pid.to_string()),
     ];
     // The planner does not know how many locks there are: each with each of fifty thousand would take a minute.
-    let sql = format!("SET LOCAL enable_nestloop = off;\n{}", without_comments(SIGNAL));
+    let guard = work.map_or("", |work| work.guard.as_str());
+    let sql = format!("{guard}SET LOCAL enable_nestloop = off;\n{}", without_comments(SIGNAL));
     fill(&sql, &pieces)
 }
 
@@ -203,7 +216,7 @@ mod tests {
     #[test]
     fn a_statement_has_no_name_left_in_it() {
         for name in ["web", "$pid $holds", "o'hare\\", "\u{1b}[2J"] {
-            let sql = signal(Signal::Terminate, &target(name));
+            let sql = signal(Signal::Terminate, &target(name), None);
             assert!(sql.contains("pg_terminate_backend(v.pid)"), "{sql}");
             let rest = sql.replace(&text(name), "");
             assert!(!rest.contains('$'), "{rest}");
@@ -215,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_of_a_client_is_left_out() {
-        let sql = signal(Signal::Terminate, &target("caf\u{fffd}"));
+        let sql = signal(Signal::Terminate, &target("caf\u{fffd}"), None);
         assert!(!sql.contains("t.application_name IS DISTINCT"), "{sql}");
         assert!(
             sql.contains("t.usesysid IS DISTINCT FROM NULL OR t.client_addr IS DISTINCT FROM NULL"),
@@ -223,6 +236,8 @@ mod tests {
         );
         let mut tcp = target("web");
         tcp.client.address = Some("fe80::1".into());
-        assert!(signal(Signal::Terminate, &tcp).contains("t.client_addr IS DISTINCT FROM 'fe80::1'::inet"));
+        assert!(
+            signal(Signal::Terminate, &tcp, None).contains("t.client_addr IS DISTINCT FROM 'fe80::1'::inet")
+        );
     }
 }

@@ -35,12 +35,16 @@ struct SessionRow {
     state: Option<String>,
 }
 
+impl SessionRow {
+    fn is(&self, session: &SessionTarget) -> bool {
+        self.pid == session.pid && self.backend_start == Some(session.backend_start)
+    }
+}
+
 impl Pending<'_> {
     /// What has happened, if it has.
     fn done(&self, rows: &[SessionRow]) -> Option<&'static str> {
-        let pid = self.session.pid;
-        let start = Some(self.session.backend_start);
-        let Some(row) = rows.iter().find(|row| row.pid == pid && row.backend_start == start) else {
+        let Some(row) = rows.iter().find(|row| row.is(self.session)) else {
             return Some(match self.signal {
                 Signal::Terminate => "its session ended",
                 Signal::Cancel => "its query was canceled, and its session ended",
@@ -93,6 +97,26 @@ pub(in crate::action) async fn all<R: Record>(
         if !pending.is_empty() {
             tokio::time::sleep(PAUSE.min(left(start, wait))).await;
         }
+    }
+}
+
+/// Whether one session has ended, as soon as it has; false if it is still there after the wait.
+pub(in crate::action) async fn ended(
+    client: &Client,
+    session: &SessionTarget,
+    wait: Duration,
+) -> Result<bool, String> {
+    let start = clock::monotonic();
+    loop {
+        let rows = look(client, &[session.pid]).await?;
+        if !rows.iter().any(|row| row.is(session)) {
+            return Ok(true);
+        }
+        let left = left(start, wait);
+        if left.is_zero() {
+            return Ok(false);
+        }
+        tokio::time::sleep(PAUSE.min(left)).await;
     }
 }
 

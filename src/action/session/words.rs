@@ -46,6 +46,7 @@ impl Words {
             "query" => {
                 format!("its query has changed: {}", began(was(seen.query_start), now.query_start))
             }
+            "work" => "the execution has ended, or another worker has it".to_owned(),
             "not_active" => {
                 let state = now.state.as_deref().unwrap_or("in no state");
                 format!("it runs no query: it is {state}, and a cancel has no effect")

@@ -8,7 +8,7 @@ use crate::app::panes::{RowId, findings};
 use crate::app::subject;
 use crate::model::finding::{Finding, Subject};
 use crate::model::plan::known::is_blocker;
-use crate::model::plan::{CommandId, PlanContext, Verb};
+use crate::model::plan::{CommandId, Verb};
 use crate::model::wait_graph::Party;
 
 /// The keys that act on the selected row, or on what the open page is about, and what each does there.
@@ -33,8 +33,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     let Some(row) = row.filter(is_helped) else { return Vec::new() };
     let id = subject::subject_of(&context, row).unwrap_or(row);
     let row = subject::selected(context.view, id);
-    let look =
-        PlanContext { view: context.view, rights: context.view.rights.as_deref(), own_pids: &app.own_pids };
+    let look = app.plan_context(context.view);
     let named = |command: CommandId| {
         let what = command.definition();
         if ((read_only || is_refused) && !what.is_local) || !(what.applies)(&look, row) {

@@ -11,8 +11,9 @@ use crate::app::page::Page;
 use crate::app::panes::{Pane, RowId, findings};
 use crate::app::subject;
 use crate::keys::Key;
+use crate::model::finding::Subject;
 use crate::model::plan::{
-    self, ActionPlan, Change, CommandId, PlanContext, RecoveryPlan, Report, RowsOf, TargetKind,
+    self, ActionPlan, Change, CommandId, Outcome, RecoveryPlan, Report, RowsOf, TargetKind, Verb,
 };
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
@@ -20,6 +21,9 @@ use crate::text;
 
 /// How long to wait for what was asked for to happen, in seconds.
 const WAIT: f64 = 5.0;
+
+/// As many sessions that were terminated are remembered: a grace period is over long before.
+const TERMINATED: usize = 1000;
 
 /// A live lease is renewed every few seconds, and then its row is another one. The plan of now takes the place of one of which
 /// only that has changed: the same owners have the same leases, by the same tokens.
@@ -78,7 +82,7 @@ impl App {
     fn is_done_with(&self, command: CommandId, rows: &[RowId]) -> bool {
         let state = self.pane(self.focus);
         let Some((view, row)) = self.view.as_deref().zip(rows.first()) else { return false };
-        let look = PlanContext { view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
+        let look = self.plan_context(view);
         state.marks.is_empty()
             && state.is_done()
             && !(command.definition().applies)(&look, subject::selected(view, *row))
@@ -97,7 +101,7 @@ impl App {
             return self.say("nothing selected");
         }
         let Some(seen) = self.view.clone() else { return Update::none() };
-        let look = PlanContext { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
+        let look = self.plan_context(&seen);
         let order = Order::new(&look, &self.settings.keymap, (command, pane), rows, hidden);
         let mut order = match order {
             Ok(order) => order,
@@ -146,7 +150,7 @@ impl App {
 
     /// The plan of what is asked for, by a view.
     fn planned_from(&self, order: &Order, view: &View) -> ActionPlan {
-        order.plan(&PlanContext { view, rights: view.rights.as_deref(), own_pids: &self.own_pids })
+        order.plan(&self.plan_context(view))
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
@@ -174,7 +178,7 @@ impl App {
         if view.target != dialog.seen.target {
             return self.insist("another server is shown now: nothing was done");
         }
-        let look = PlanContext { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
+        let look = self.plan_context(&view);
         let plan = match &mut dialog.order.kind {
             Kind::Executions(search) => {
                 search.look(&look);
@@ -245,6 +249,7 @@ impl App {
     }
 
     pub(super) fn planned(&mut self, number: u64, answer: Result<Arc<RecoveryPlan>, String>) -> Update {
+        let answer = answer.map(|plan| plan::without_grace(plan, &self.terminated));
         let answered = match self.dialog.as_mut().map(|dialog| &mut dialog.order.kind) {
             Some(Kind::Executions(search)) => search.answered(number, answer),
             _ => false,
@@ -298,6 +303,15 @@ impl App {
     /// Says what came of a command, and looks at the server at once.
     pub(super) fn reported(&mut self, report: &Report) -> Update {
         let (text, well) = dialog::summary(report);
+        if report.verb == Verb::Terminate {
+            let done = report.results.iter().filter(|result| result.outcome == Outcome::Done);
+            self.terminated.extend(done.filter_map(|result| match result.subject {
+                Subject::Backend(id) => Some(id),
+                _ => None,
+            }));
+            let old = self.terminated.len().saturating_sub(TERMINATED);
+            self.terminated.drain(..old);
+        }
         if let Some(at) = self.flights.iter().position(|flight| flight.number == report.number) {
             let flight = self.flights.remove(at);
             if well {

@@ -68,17 +68,13 @@ async fn published(
     info: ConnInfo,
     arguments: &RecoverArgs,
 ) -> Result<(RecoveryPlan, Vec<PublishedTarget>), Failure> {
-    if arguments.terminate {
-        let text = "published tables do not record which session runs a task, so none can be terminated: omit --terminate";
-        return Err(Failure::Usage(text.to_owned()));
-    }
     let mut settings = settings.clone();
     for table in ["scheduled_tasks", "task_execution_log"] {
         let place = format!("{}.{table}", arguments.schema.quoted());
         settings.tables.insert(table, place);
     }
     let view = super::snapshot::take(&settings, info).await?;
-    let look = PlanContext { view: &view, rights: None, own_pids: &[] };
+    let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
     let grace = settings.thresholds.orphan_grace;
     let plan = published_plan(&look, arguments.schema.as_str(), &request(arguments), grace);
     plan.ok_or_else(|| {

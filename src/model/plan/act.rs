@@ -101,6 +101,36 @@ pub struct PublishedTarget {
     /// The number that its worker locks.
     #[serde(rename = "lock_key")]
     pub key: i64,
+    /// The holder of that key, as far as one is known.
+    #[serde(skip_serializing_if = "PublishedHolder::is_none")]
+    pub holder: PublishedHolder,
+}
+
+/// The session that holds the key of an execution in a published log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedHolder {
+    /// None: the key has to be free.
+    None,
+    /// The session of the execution itself, which is terminated first.
+    Worker(SessionTarget),
+    /// The session of another execution, which is left alone: the key has to be free, or held by it for that execution.
+    Other {
+        /// Process id of that session.
+        pid: i32,
+        /// When it began.
+        backend_start: Timestamp,
+        /// `id` of the other row in `task_execution_log`.
+        execution: i64,
+        /// The worker of that row.
+        worker: Text,
+    },
+}
+
+impl PublishedHolder {
+    fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
 }
 
 /// A job or lease of another system, as it was seen.

@@ -21,12 +21,19 @@ pub struct PlanContext<'a> {
     pub rights: Option<&'a Rights>,
     /// Process ids of our own sessions, beside that of the poll.
     pub own_pids: &'a [i32],
+    /// Sessions that locktop terminated: no grace period follows their end.
+    pub terminated: &'a [BackendId],
 }
 
 impl<'a> PlanContext<'a> {
     /// The session with this process id.
     pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
         self.view.index.backend(self.view.snapshot.as_deref()?, pid)
+    }
+
+    /// Whether locktop terminated this session.
+    pub(super) fn has_terminated(&self, session: Option<BackendId>) -> bool {
+        session.is_some_and(|id| id.backend_start.is_some() && self.terminated.contains(&id))
     }
 }
 

@@ -6,9 +6,10 @@ use rustc_hash::FxHashSet;
 
 use super::context::PlanIndex;
 use super::{
-    ActionPlan, Caution, CautionKind, Confirm, PlanContext, Planned, PlannedTarget, RecoveryPlan, Refused,
-    Request, Selection, Step, Target, TargetKind, Verb,
+    ActionPlan, Caution, CautionKind, Confirm, PlanContext, Planned, PlannedTarget, Reason, RecoveryPlan,
+    Refused, Request, Selection, Step, Target, TargetKind, Verb,
 };
+use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
 use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState, also_of, evidence};
 use crate::text;
@@ -172,6 +173,7 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
     };
     match row.state {
         TaskState::Orphan | TaskState::Slow => Ok((schema, execution.id)),
+        TaskState::Settling if index.context.has_terminated(row.last_holder) => Ok((schema, execution.id)),
         TaskState::Running => Err(format!("runs, within its timeout of {limit}")),
         _ => Err(match also.filter(|_| row.held) {
             Some(also) => {
@@ -215,6 +217,21 @@ pub fn recovery(context: &PlanContext<'_>, recovery: Arc<RecoveryPlan>) -> Actio
     };
     plan.confirm = Confirm::of(plan.rows.len(), owner);
     plan.recovery = Some(recovery);
+    plan
+}
+
+/// The same plan, without a grace period after the end of sessions that locktop terminated.
+pub fn without_grace(mut plan: Arc<RecoveryPlan>, terminated: &[BackendId]) -> Arc<RecoveryPlan> {
+    let is_ended = |row: &Planned| {
+        let session =
+            row.seen.backend_pid.map(|pid| BackendId { pid, backend_start: row.seen.backend_start });
+        row.step == Step::Leave(Reason::Settling)
+            && session.is_some_and(|id| id.backend_start.is_some() && terminated.contains(&id))
+    };
+    if plan.rows.iter().any(is_ended) {
+        let plan = Arc::make_mut(&mut plan);
+        plan.rows.iter_mut().filter(|row| is_ended(row)).for_each(|row| row.step = Step::Recover);
+    }
     plan
 }
 

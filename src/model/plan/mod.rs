@@ -24,8 +24,8 @@ mod signal;
 pub(crate) mod tests;
 
 pub use act::{
-    ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Outcome, PublishedTarget, Report, Target,
-    TargetKind, TargetResult, TaskTarget,
+    ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Outcome, PublishedHolder, PublishedTarget, Report,
+    Target, TargetKind, TargetResult, TaskTarget,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Scope, SelectedRow};
@@ -34,7 +34,7 @@ pub use chosen::{Chosen, RowsOf};
 pub use command::{Choice, Command, CommandId, Definition, Verb};
 pub use confirm::Confirm;
 pub use context::PlanContext;
-pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place, recovery};
+pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place, recovery, without_grace};
 pub use known::Known;
 pub use locktop_tasks::recovery::{
     AlsoEnded, Others, Planned, Reason, RecoveryOutcome, RecoveryPlan, RecoveryResult, Request, RunState,

@@ -1,6 +1,7 @@
 //! Every task of a snapshot with its state.
 
 use super::{Execution, KeyState, Schedule, Streak, TaskId, TaskSet, TaskState};
+use crate::model::backend::BackendId;
 use crate::model::lock::LockTag;
 use crate::model::snapshot::Snapshot;
 use crate::model::{Text, Timestamp};
@@ -34,6 +35,8 @@ pub struct TaskRow {
     pub holder: Option<i32>,
     /// Whether somebody holds the lock on its key.
     pub held: bool,
+    /// The session that was seen to hold the key of its execution last, and has ended.
+    pub last_holder: Option<BackendId>,
     /// How long a run may take, in seconds.
     pub limit: f64,
     /// Since when the key has been seen free (an orphan) or held for nothing (leaked).

@@ -6,7 +6,7 @@ use super::state::{KeyState, Proof};
 use super::watch::{Held, KeyHolder, Watch};
 use super::{Execution, TaskKey, TaskSet, also_of};
 use crate::model::Timestamp;
-use crate::model::backend::Backend;
+use crate::model::backend::{Backend, BackendId};
 use crate::model::snapshot::Snapshot;
 
 /// What is seen of the key of an execution.
@@ -16,11 +16,13 @@ pub(super) struct KeySeen {
     pub(super) key: KeyState,
     /// Since when it has been seen free.
     pub(super) since: Option<Timestamp>,
+    /// The session that was seen to hold it last, and has ended.
+    pub(super) ended: Option<BackendId>,
 }
 
 impl KeySeen {
-    fn of(key: KeyState) -> Self {
-        Self { key, since: None }
+    pub(super) fn of(key: KeyState) -> Self {
+        Self { key, since: None, ended: None }
     }
 }
 
@@ -151,7 +153,9 @@ impl Keys<'_> {
             (false, false) => sign.map(|sign| sign.min(since)),
         };
         let seconds = (now - from.unwrap_or(since)).as_seconds_f64();
-        KeySeen { key: KeyState::Free { seconds, proof }, since: Some(since) }
+        let ended = was_held.filter(|seen| seen.ended);
+        let ended = ended.map(|seen| BackendId { pid: seen.pid, backend_start: seen.start });
+        KeySeen { key: KeyState::Free { seconds, proof }, since: Some(since), ended }
     }
 
     /// The last that may have been heard of an execution, or of anybody: nobody who held a key when the server came up still does. None

@@ -169,6 +169,7 @@ impl BoardBuilder<'_> {
                 tag: key.map(|key| key.tag(self.held.datid)),
                 holder: holder.flatten(),
                 held: holder.is_some(),
+                last_holder: seen.ended,
                 limit,
                 since: seen.since,
             });
@@ -193,7 +194,7 @@ impl BoardBuilder<'_> {
             holders: &about.holders,
         };
         let Some(execution) = about.set.executions.last_rows().get(at) else {
-            return (TaskState::Unknown, KeySeen { key: KeyState::Unseen, since: None });
+            return (TaskState::Unknown, KeySeen::of(KeyState::Unseen));
         };
         let seen = keys.of(execution);
         let grace = self.snapshot.grace(about.set.tables.own_keys, self.thresholds);
@@ -235,6 +236,7 @@ impl BoardBuilder<'_> {
             // Who holds a raw number may do so for any reason.
             holder: holder.flatten().filter(|_| own || works),
             held: (own || works) && holder.is_some(),
+            last_holder: None,
             limit: task.timeout.unwrap_or(self.thresholds.task_timeout),
             since: leak.map(|(_, since)| *since),
         }
@@ -266,6 +268,7 @@ impl BoardBuilder<'_> {
             tag: Some(TaskKey::Own(*id).tag(self.held.datid)),
             holder: Some(*pid),
             held: true,
+            last_holder: None,
             limit: self.thresholds.task_timeout,
             since: Some(*since),
         }));

@@ -22,6 +22,7 @@ pub use evidence::names_worker;
 pub use key::TaskKey;
 pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement_number, statement_number};
 pub use name::{also_of, name_of};
+pub(crate) use rows::CLOSED;
 pub use rows::{Execution, KeyRule, Schedule, TaskId, TaskSet, TaskTables};
 pub use state::{Evidence, KeyState, Proof, TaskState, of_execution, of_schedule};
 pub use streak::Streak;

@@ -79,10 +79,24 @@ pub struct Execution {
     pub recovered_by: Option<Text>,
 }
 
+/// How the error of an execution begins that locktop failed in a published log: its session had ended, was terminated for it, or worked on
+/// another execution.
+pub(crate) const CLOSED: [&str; 3] = [
+    "its worker's session had ended: failed by ",
+    "its worker's session was terminated: failed by ",
+    "its key was held for another execution: failed by ",
+];
+
 impl Execution {
     /// Whether the log says that it runs.
     pub fn is_running(&self) -> bool {
         self.status.as_deref() == Some("running")
+    }
+
+    /// Whether it was closed for a worker whose session had ended: not a failure of the task.
+    pub fn is_recovered(&self) -> bool {
+        let error = self.error.as_deref().unwrap_or_default();
+        self.recovered_by.is_some() || CLOSED.iter().any(|words| error.starts_with(words))
     }
 
     /// Whether its worker released it unfinished when that was shut down (`give_back_task`): not a failure, and not an attempt.

@@ -36,7 +36,7 @@ impl Streaks {
                 continue;
             }
             if is_failed {
-                streak.length += u32::from(execution.recovered_by.is_none());
+                streak.length += u32::from(!execution.is_recovered());
                 streak.attempts += 1;
                 streak.last.get_or_insert(at);
             } else {

@@ -56,7 +56,7 @@ impl Drop for Traffic {
 }
 
 fn context(view: &View) -> PlanContext<'_> {
-    PlanContext { view, rights: None, own_pids: &[] }
+    PlanContext { view, rights: None, own_pids: &[], terminated: &[] }
 }
 
 #[tokio::test]

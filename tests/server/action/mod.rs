@@ -7,6 +7,7 @@ mod encodings;
 mod identity;
 mod kept;
 mod pooled;
+mod published;
 #[cfg(feature = "redis")]
 mod redis;
 mod rights;

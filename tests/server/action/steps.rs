@@ -15,6 +15,7 @@ fn filled() -> String {
         ("$other_transaction", "t.xact_start IS DISTINCT FROM NULL"),
         ("$other_query", "t.query_start IS DISTINCT FROM now()"),
         ("$other_state", "t.state_change IS DISTINCT FROM now()"),
+        ("$other_work", "(EXISTS (SELECT FROM pg_class AS t)) IS NOT TRUE"),
         ("$not_active", "false"),
         ("$reads_locks", "true"),
         ("$holds_key", "true"),

@@ -145,7 +145,7 @@ impl Stage {
 }
 
 fn look(view: &View) -> PlanContext<'_> {
-    PlanContext { view, rights: None, own_pids: &[] }
+    PlanContext { view, rights: None, own_pids: &[], terminated: &[] }
 }
 
 /// What both clients do, how they end it, and what waits for it meanwhile.

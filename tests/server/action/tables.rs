@@ -1,6 +1,8 @@
 //! Leases, tasks and items of tables: changed only if the row is exactly the one that was seen.
 
-use locktop::model::plan::{ItemTarget, LeaseTarget, Outcome, PublishedTarget, TargetKind, TaskTarget, Verb};
+use locktop::model::plan::{
+    ItemTarget, LeaseTarget, Outcome, PublishedHolder, PublishedTarget, TargetKind, TaskTarget, Verb,
+};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
@@ -449,6 +451,7 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
             worker: row.get::<_, String>(1).into(),
             started_at: row.get(2),
             key: 1,
+            holder: PublishedHolder::None,
         };
         let what = |target: &PublishedTarget| TargetKind::Published(target.clone());
         place.run("BEGIN; SELECT FROM task_execution_log FOR UPDATE").await;

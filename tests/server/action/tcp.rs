@@ -34,7 +34,7 @@ async fn another_address_is_somebody_else_and_the_same_is_not() {
     let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
     let view = digest.snapshot_taken(poll.poll(None).await.unwrap());
     let id = view.snapshot.as_ref().unwrap().backend(session.pid).unwrap().id();
-    let look = PlanContext { view: &view, rights: None, own_pids: &[] };
+    let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
     let plan = plan::sessions(&look, &Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id)]));
     let TargetKind::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     assert_eq!(target.client.address.as_deref(), Some("127.0.0.1"));

@@ -41,7 +41,7 @@ impl Ground {
     }
 
     fn plan_of(&self, ids: &[TextId], verb: Verb) -> ActionPlan {
-        let context = PlanContext { view: self.stage.view(), rights: None, own_pids: &[] };
+        let context = PlanContext { view: self.stage.view(), rights: None, own_pids: &[], terminated: &[] };
         if verb == Verb::Recover { plan::jobs(&context, ids) } else { plan::other_leases(&context, ids) }
     }
 

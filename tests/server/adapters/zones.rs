@@ -41,7 +41,7 @@ fn hints(stage: &Stage) -> Vec<String> {
 /// What `R` on the only job that is lost would do.
 fn recovery(stage: &Stage) -> plan::ActionPlan {
     let lost = stage.view().adapters.rows.iter().find(|row| row.judged.state.is_lost()).unwrap();
-    plan::jobs(&PlanContext { view: stage.view(), rights: None, own_pids: &[] }, &[lost.id])
+    plan::jobs(&PlanContext { view: stage.view(), rights: None, own_pids: &[], terminated: &[] }, &[lost.id])
 }
 
 #[tokio::test]

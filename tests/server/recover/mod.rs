@@ -6,6 +6,7 @@ mod db;
 mod library;
 mod pooled;
 mod prompt;
+mod published;
 mod record;
 mod refused;
 mod restart;

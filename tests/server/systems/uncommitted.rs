@@ -20,7 +20,7 @@ fn terminated(view: &View) -> Vec<i32> {
     let tasks = view.tasks.rows.iter().map(|row| SelectedRow::Task(row.task, row.again));
     let rows = tasks.chain(view.queue.rows.iter().map(|row| SelectedRow::Item(row.id)));
     let ask = Ask::new(Verb::Terminate, rows.collect());
-    let plan = plan::sessions(&PlanContext { view, rights: None, own_pids: &[] }, &ask);
+    let plan = plan::sessions(&PlanContext { view, rights: None, own_pids: &[], terminated: &[] }, &ask);
     let pid = |what: &TargetKind| match what {
         TargetKind::Session(session) => session.pid,
         other => panic!("{other:?}"),

@@ -28,6 +28,7 @@ mod picture;
 mod pool;
 mod privileges;
 mod process;
+mod published;
 #[cfg(feature = "redis")]
 mod redis;
 mod rights;

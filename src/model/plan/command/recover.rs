@@ -61,7 +61,9 @@ fn is_left_behind(context: &PlanContext<'_>, row: SelectedRow) -> bool {
     match row {
         SelectedRow::Job(id) => rows::can_give_back(context, id),
         SelectedRow::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
-            matches!(row.state, TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow)
+            use TaskState::{LeftOver, MaybeOrphan, Orphan, Settling, Slow};
+            matches!(row.state, Orphan | MaybeOrphan | LeftOver | Slow)
+                || row.state == Settling && context.has_terminated(row.last_holder)
         }),
         row => matches!(item_state(context, row), Some(Lost | MaybeLost | Failed)),
     }

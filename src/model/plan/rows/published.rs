@@ -1,14 +1,16 @@
-//! Failing executions that a published log has as running, and nobody holds the key of.
+//! Failing executions that a published log has as running.
 //!
-//! Published tables name no session, so nothing is ended there: whether somebody works on a row only its key can say.
+//! The key alone shows whether a session works on a row. A free one is taken; the session of a slow row is terminated first; a row whose key
+//! is held for another execution is closed, and that session is left alone.
 
 use super::{each, harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
+use crate::model::plan::signal::{changed as session_changed, of_execution};
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, Confirm, PlanContext, PlannedTarget, PublishedTarget, Refused,
-    Target, TargetKind, Verb,
+    ActionPlan, Caution, CautionKind, Change, Confirm, PlanContext, PlannedTarget, PublishedHolder,
+    PublishedTarget, Refused, Target, TargetKind, Verb,
 };
 use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState, evidence};
 use crate::text;
@@ -28,6 +30,10 @@ pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) ->
     if let [row] = plan.rows.as_slice()
         && let TargetKind::Published(target) = &row.target.what
     {
+        if let PublishedHolder::Worker(session) = &target.holder {
+            plan.confirm = Confirm::of(1, Some(session.pid.to_string()));
+            return plan;
+        }
         // A name that not every keyboard has, as `unlock` of such a lease; a number would be taken for a pid.
         let is_word = |name: &&str| is_typable(name) && !name.bytes().all(|byte| byte.is_ascii_digit());
         let name = target.name.as_deref().filter(is_word);
@@ -50,25 +56,67 @@ fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refuse
     if let Some(reason) = set.tables.owner.refusal(&log) {
         return Err(refused(reason));
     }
-    let target = target(set, execution)
+    let (holder, mut cautions) = holder(index, row).map_err(&refused)?;
+    let target = target(set, execution, holder)
         .ok_or_else(|| refused("its row has no worker and start, so nothing can be compared".to_owned()))?;
-    let mut cautions: Vec<Caution> =
-        old(index, set.executions.error.as_ref(), set.executions.taken_at).into_iter().collect();
-    cautions.push(Caution::new(
-        CautionKind::Owner,
-        "the worker may still be running; unfenced work may run twice",
-    ));
+    cautions.extend(old(index, set.executions.error.as_ref(), set.executions.taken_at));
     cautions.sort_by_key(|caution| caution.kind);
-    let does = format!(
-        "if pg_try_advisory_xact_lock({}): UPDATE {log} SET status = 'failed' WHERE id = {}",
-        target.key, target.id
-    );
+    let update = format!("UPDATE {log} SET status = 'failed' WHERE id = {}", target.id);
+    let does = match &target.holder {
+        PublishedHolder::None => format!("if pg_try_advisory_xact_lock({}): {update}", target.key),
+        PublishedHolder::Worker(session) => format!("pg_terminate_backend({}), then {update}", session.pid),
+        PublishedHolder::Other { .. } => update,
+    };
     let facts = facts(index, row, execution, set);
     let target = Target { what: TargetKind::Published(target), name, subject };
     Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
-fn target(set: &TaskSet, execution: &Execution) -> Option<PublishedTarget> {
+/// The session that holds the key, and what has to be said about it.
+fn holder(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(PublishedHolder, Vec<Caution>), String> {
+    let owner = |words: String| Caution::new(CautionKind::Owner, words);
+    Ok(match row.state {
+        TaskState::Slow => {
+            let (session, mut cautions) = of_execution(index, row)?;
+            let pid = session.pid;
+            cautions.push(owner(format!(
+                "its worker is alive: its session {pid} will be terminated; its process must stop on its own"
+            )));
+            (PublishedHolder::Worker(session), cautions)
+        }
+        TaskState::LeftOver => {
+            let other = other(index, row).ok_or_else(|| evidence(row, index.snapshot))?;
+            let words = match &other {
+                PublishedHolder::Other { pid, execution, .. } => {
+                    format!("only this row is closed: session {pid} continues with execution {execution}")
+                }
+                _ => String::new(),
+            };
+            (other, vec![owner(words)])
+        }
+        _ => {
+            let words = "the worker may still be running; unfenced work may run twice";
+            (PublishedHolder::None, vec![owner(words.to_owned())])
+        }
+    })
+}
+
+/// The execution that the key of a left-over one is held for, and the session that holds it.
+fn other(index: &PlanIndex<'_>, row: &TaskRow) -> Option<PublishedHolder> {
+    let holder = index.backend(row.holder?)?;
+    let rows = index.context.view.tasks.rows.iter();
+    let mut same = rows.filter(|other| other.set == row.set && other.tag == row.tag);
+    let other = same.find(|other| other.execution.is_some() && other.state != TaskState::LeftOver)?;
+    let execution = other.execution(index.snapshot)?;
+    Some(PublishedHolder::Other {
+        pid: holder.pid,
+        backend_start: holder.backend_start?,
+        execution: execution.id,
+        worker: execution.worker.clone()?,
+    })
+}
+
+fn target(set: &TaskSet, execution: &Execution, holder: PublishedHolder) -> Option<PublishedTarget> {
     Some(PublishedTarget {
         table: set.tables.log?,
         source: set.tables.executions.clone()?,
@@ -78,6 +126,7 @@ fn target(set: &TaskSet, execution: &Execution) -> Option<PublishedTarget> {
         worker: execution.worker.clone()?,
         started_at: execution.started_at?,
         key: set.key(execution)?.number(),
+        holder,
     })
 }
 
@@ -85,10 +134,18 @@ fn target(set: &TaskSet, execution: &Execution) -> Option<PublishedTarget> {
 fn refusal(index: &PlanIndex<'_>, row: &TaskRow) -> Option<String> {
     let why = evidence(row, index.snapshot);
     Some(match row.state {
-        TaskState::Orphan | TaskState::MaybeOrphan => return None,
-        TaskState::Running => format!("runs: {why}"),
-        TaskState::Slow => format!("runs past its limit: {why}; K to terminate that session, then R"),
-        TaskState::Settling => format!("{why}: wait a moment"),
+        TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow | TaskState::LeftOver => return None,
+        TaskState::Settling if index.context.has_terminated(row.last_holder) => return None,
+        TaskState::Running => format!("runs, within its timeout of {}: {why}", text::duration(row.limit)),
+        TaskState::MaybeSlow if row.holder.is_some() => {
+            format!("runs past its timeout: {why}; if that session is its worker, K terminates it, then R")
+        }
+        TaskState::Settling => {
+            let left = row
+                .orphan_in
+                .map_or_else(String::new, |left| format!("; decided in {}", text::duration(left.max(0.0))));
+            format!("not known yet whether its worker is alive{left}")
+        }
         _ => why,
     })
 }
@@ -126,5 +183,11 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option
     let is_same = execution.is_running()
         && execution.worker.as_ref() == Some(&target.worker)
         && execution.started_at == Some(target.started_at);
-    (!is_same).then_some(Change::OtherRow)
+    if !is_same {
+        return Some(Change::OtherRow);
+    }
+    match &target.holder {
+        PublishedHolder::Worker(session) => session_changed(index, Verb::Terminate, session),
+        _ => None,
+    }
 }

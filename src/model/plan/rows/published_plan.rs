@@ -2,8 +2,8 @@
 
 use super::published;
 use crate::model::plan::{
-    Others, PlanContext, Planned, PublishedTarget, Reason, RecoveryPlan, Request, RunState, Running, Step,
-    TargetKind,
+    AlsoEnded, Others, PlanContext, Planned, PublishedHolder, PublishedTarget, Reason, RecoveryPlan, Request,
+    RunState, Running, SessionTarget, Step, TargetKind,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskKey, TaskRow, TaskState};
@@ -27,17 +27,18 @@ pub fn published_plan(
         others: Others::default(),
     };
     let mut targets = Vec::new();
-    let runs = context.view.tasks.rows.iter().filter(|row| row.set == place);
-    for row in runs {
+    let runs = || context.view.tasks.rows.iter().filter(|row| row.set == place);
+    for row in runs() {
         let Some(seen) = running(row, snapshot) else { continue };
         if request.task.as_ref().is_some_and(|name| *name != seen.task_name) {
             continue;
         }
         // A guess is acted on only where the task is named.
-        let is_named = request.task.is_some() && row.state == TaskState::MaybeOrphan;
+        let is_guess = matches!(row.state, TaskState::MaybeOrphan | TaskState::LeftOver);
+        let is_named = request.task.is_some() && is_guess;
         let seen = if is_named { Running { state: RunState::Orphan, ..seen } } else { seen };
         if request.select.takes(&seen) {
-            let (row, target) = planned(context, row, seen);
+            let (row, target) = planned(context, row, seen, request.terminate);
             plan.rows.push(row);
             targets.extend(target);
         } else {
@@ -45,26 +46,78 @@ pub fn published_plan(
         }
     }
     plan.rows.sort_by_key(|row| (row.seen.started_at, row.seen.execution_id));
+    for at in 0..plan.rows.len() {
+        let also =
+            plan.rows.get(at).map_or_else(Vec::new, |row| also_ended(row, &plan.rows, runs(), snapshot));
+        if let Some(row) = plan.rows.get_mut(at) {
+            row.also_ended = also;
+        }
+    }
     Some((plan, targets))
 }
 
-fn planned(context: &PlanContext<'_>, row: &TaskRow, seen: Running) -> (Planned, Option<PublishedTarget>) {
+/// What else ends with the session that is terminated for a row, and is not recovered by the plan.
+fn also_ended<'a>(
+    row: &Planned,
+    planned: &[Planned],
+    runs: impl Iterator<Item = &'a TaskRow>,
+    snapshot: &Snapshot,
+) -> Vec<AlsoEnded> {
+    let Step::Terminate { pid, .. } = row.step else { return Vec::new() };
+    let acted = |id: i64| planned.iter().any(|row| row.acts() && row.seen.execution_id == id);
+    let same = runs.filter(|run| run.holder == Some(pid) && run.state != TaskState::LeftOver);
+    let others = same.filter_map(|run| Some((run, run.execution(snapshot)?.id)));
+    let others = others.filter(|(_, id)| !acted(*id)).map(|(run, execution_id)| AlsoEnded {
+        execution_id,
+        task_name: run.name(snapshot).to_string(),
+        effect: "loses this run".to_owned(),
+    });
+    others.collect()
+}
+
+fn planned(
+    context: &PlanContext<'_>,
+    row: &TaskRow,
+    seen: Running,
+    terminate: bool,
+) -> (Planned, Option<PublishedTarget>) {
     let plan = published(context, &[(row.task, row.again)]);
-    let target = plan.rows.first().map(|row| (row.target.what.clone(), row.cautions.first().cloned()));
+    let target = plan.rows.first().map(|row| &row.target.what);
+    let leave = |reason| (Step::Leave(reason), None, None);
     let (step, effect, target) = match (target, plan.refused.first()) {
-        (Some((TargetKind::Published(_), _)), _) if seen.state != RunState::Orphan => (
-            Step::Leave(Reason::Unknown),
-            "skipped: its key is only a guess (--task NAME to recover it)".to_owned(),
-            None,
-        ),
-        (Some((TargetKind::Published(target), _)), _) => {
-            let effect = "marked as failed, if no session holds its key; its task stays due".to_owned();
-            (Step::Recover, effect, Some(target))
+        (Some(TargetKind::Published(target)), _) => match &target.holder {
+            PublishedHolder::Worker(_) if !terminate => leave(Reason::Held),
+            PublishedHolder::Worker(SessionTarget { pid, backend_start, .. }) => {
+                let effect = format!(
+                    "the worker's session {pid} will be terminated; marked as failed, its task stays due"
+                );
+                let step = Step::Terminate { pid: *pid, start: *backend_start };
+                (step, Some(effect), Some(target))
+            }
+            _ if seen.state != RunState::Orphan => {
+                let why = match target.holder {
+                    PublishedHolder::None => "its key is only a guess",
+                    _ => "its key is held for another execution",
+                };
+                let effect = format!("skipped: {why} (--task NAME to recover it)");
+                (Step::Leave(Reason::Unknown), Some(effect), None)
+            }
+            PublishedHolder::None => {
+                let effect = "marked as failed, if no session holds its key; its task stays due";
+                (Step::Recover, Some(effect.to_owned()), Some(target))
+            }
+            PublishedHolder::Other { pid, execution, .. } => {
+                let effect = format!("marked as failed; session {pid} continues with execution {execution}");
+                (Step::Recover, Some(effect), Some(target))
+            }
+        },
+        (_, Some(refused)) => {
+            let effect = format!("skipped: {}", refused.reason);
+            (Step::Leave(reason(seen.state)), Some(effect), None)
         }
-        (_, Some(refused)) => (Step::Leave(reason(seen.state)), format!("skipped: {}", refused.reason), None),
-        _ => (Step::Leave(Reason::Unknown), "left alone".to_owned(), None),
+        _ => leave(Reason::Unknown),
     };
-    (Planned { seen, step, also_ended: Vec::new(), foreign_effect: Some(effect) }, target)
+    (Planned { seen, step, also_ended: Vec::new(), foreign_effect: effect }, target.cloned())
 }
 
 fn running(row: &TaskRow, snapshot: &Snapshot) -> Option<Running> {
@@ -145,7 +198,7 @@ mod tests {
             sample::view(snapshot, 1)
         };
         let view = view();
-        let context = PlanContext { view: &view, rights: None, own_pids: &[] };
+        let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
         let plan = |select: Selection, task: Option<&str>| {
             let request = Request { select, task: task.map(str::to_owned), terminate: false };
             let (plan, targets) = published_plan(&context, "public", &request, 30.0).unwrap();

@@ -10,6 +10,7 @@ mod refuse;
 mod rule;
 mod selected;
 mod work;
+mod worker;
 
 use rustc_hash::FxHashSet;
 
@@ -27,6 +28,7 @@ use crate::model::wait_graph::Party;
 
 pub(super) use effect::of as effect_of;
 pub(super) use identity::changed;
+pub(super) use worker::of_execution;
 
 /// What is going to be done to sessions. The targets come in the order of the rows; those of the forest in its order, so that
 /// who blocks others is ended before them, while they wait still.

@@ -122,7 +122,7 @@ proptest! {
 
     #[test]
     fn nobody_is_a_target_without_identity_or_without_being_meant(view in a_view(), ask in an_ask(), own in 2..14_i32) {
-        let context = PlanContext { view: &view, rights: None, own_pids: &[own] };
+        let context = PlanContext { view: &view, rights: None, own_pids: &[own], terminated: &[] };
         let plan = sessions(&context, &ask);
         let snapshot = view.snapshot.as_ref().unwrap();
         let meant = meant(&view, &ask);
@@ -149,7 +149,7 @@ proptest! {
 
     #[test]
     fn each_is_a_target_once_in_a_stable_order_and_counted(view in a_view(), ask in an_ask()) {
-        let context = PlanContext { view: &view, rights: None, own_pids: &[] };
+        let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
         let plan = sessions(&context, &ask);
         let order: Vec<i32> = targets(&plan).iter().map(|target| target.pid).collect();
         let once: BTreeSet<i32> = order.iter().copied().collect();
@@ -182,7 +182,7 @@ proptest! {
     /// What is planned is still there in the same view, and nothing else comes of it.
     #[test]
     fn a_plan_that_is_refreshed_at_once_stays_as_it_is(view in a_view(), ask in an_ask()) {
-        let context = PlanContext { view: &view, rights: None, own_pids: &[] };
+        let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
         let plan = sessions(&context, &ask);
         let again = plan.refreshed(&context);
         prop_assert_eq!(&again, &plan);
@@ -191,7 +191,7 @@ proptest! {
 
     #[test]
     fn what_several_free_is_what_the_graph_says(view in a_view(), ask in an_ask()) {
-        let context = PlanContext { view: &view, rights: None, own_pids: &[] };
+        let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
         let plan = sessions(&context, &ask);
         let parties: Vec<Party> = targets(&plan).iter().map(|target| Party::Backend(target.pid)).collect();
         let Some(effect) = &plan.effect else {

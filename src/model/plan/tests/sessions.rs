@@ -12,7 +12,7 @@ use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, incident, jobs, relation};
 
 pub(super) fn context(view: &View) -> PlanContext<'_> {
-    PlanContext { view, rights: None, own_pids: &[] }
+    PlanContext { view, rights: None, own_pids: &[], terminated: &[] }
 }
 
 pub(super) fn id(pid: i32) -> BackendId {

@@ -30,7 +30,7 @@ fn wake_after(worker: &Worker, notes: &Notes, told: usize) -> std::thread::JoinH
 /// What `R` would do to all jobs that are lost.
 fn recovery(system: &System) -> ActionPlan {
     let view = system.stage.view();
-    let context = PlanContext { view, rights: None, own_pids: &[] };
+    let context = PlanContext { view, rights: None, own_pids: &[], terminated: &[] };
     let lost = view.adapters.rows.iter().filter(|row| row.judged.state.is_lost());
     let plan = plan::jobs(&context, &lost.map(|row| row.id).collect::<Vec<_>>());
     assert!(plan.refused.is_empty(), "{:?}", plan.refused);
@@ -107,7 +107,7 @@ async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timest
         .look_until("a lease to be held", |view| taken(view).is_some_and(|at| Some(at) > before))
         .await;
     let view = system.stage.view();
-    let context = PlanContext { view, rights: None, own_pids: &[] };
+    let context = PlanContext { view, rights: None, own_pids: &[], terminated: &[] };
     let plan = plan::other_leases(&context, &[view.adapters.leases[0].id]);
     let words = &plan.rows[0].cautions[0].words;
     assert!(words.ends_with("and releases the lock of the next one at its end"), "{words}");

@@ -1,0 +1,36 @@
+//! The session behind an execution of a published log.
+
+use super::selected::SelectedSession;
+use super::{caution, refuse};
+use crate::model::lock::LockMode;
+use crate::model::plan::context::PlanIndex;
+use crate::model::plan::{Caution, Client, Seen, SessionTarget, Stake, Verb};
+use crate::model::task::TaskRow;
+
+/// The session that works on an execution of a published log, and what else ends with it. Whatever it runs meanwhile, it works on that
+/// row while the row is as it was seen and the session holds the key.
+pub(in crate::model::plan) fn of_execution(
+    index: &PlanIndex<'_>,
+    row: &TaskRow,
+) -> Result<(SessionTarget, Vec<Caution>), String> {
+    let (Some(pid), Some(tag)) = (row.holder, row.tag) else {
+        return Err("a prepared transaction holds its key, not a session".to_owned());
+    };
+    let pick = SelectedSession::new(pid, None);
+    let backend = refuse::check(index, Verb::Terminate, &pick)?;
+    let target = SessionTarget {
+        pid,
+        backend_start: backend.backend_start.ok_or("its start is not known")?,
+        client: Client::of(backend),
+        xact_start: Seen::Any,
+        query_start: Seen::Any,
+        state_change: Seen::Any,
+        holds: Some((tag, LockMode::Exclusive)),
+        keeps: false,
+        blocks: false,
+    };
+    let execution = row.execution(index.snapshot).map(|execution| execution.id);
+    let itself = [Stake::Execution(row.task, execution)];
+    let cautions = caution::of(index, Verb::Terminate, &pick).into_iter();
+    Ok((target, cautions.filter(|caution| caution.about != itself).collect()))
+}

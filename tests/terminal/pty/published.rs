@@ -1,0 +1,65 @@
+//! `R` on published tables: the session of a slow row and its row in one step; and at once after a `K`.
+
+use locktop::pg::conninfo::ConnInfo;
+use tokio_postgres::Client;
+
+use super::dashboard::{Dashboard, becomes, is_there};
+use super::incident::Incident;
+use super::support;
+
+const STATUS: &str = "SELECT string_agg(status, ' ' ORDER BY task_id) FROM task_execution_log";
+
+/// A session with a task of the first article's, which began two hours ago.
+async fn worker(info: &ConnInfo, admin: &Client, task: i32, application: &str) -> (Client, i32) {
+    let client = support::open(info).await.client;
+    client.batch_execute(&format!("SET application_name = '{application}'")).await.unwrap();
+    client.execute("SELECT try_acquire_task_lock($1, 'worker-001')", &[&task]).await.unwrap();
+    admin.batch_execute("UPDATE task_execution_log SET started_at = now() - interval '2 h'").await.unwrap();
+    let pid = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    (client, pid)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_slow_row_is_recovered_in_one_step_and_at_once_after_its_session_was_terminated() {
+    let incident = Incident::none().await;
+    let info = incident.info();
+    let admin = support::open(&info).await.client;
+    let article = include_str!("../../server/schema/article.sql");
+    for name in ["tables", "acquire"] {
+        let block = article.split("--@ ").find_map(|block| block.strip_prefix(name)).unwrap();
+        admin.batch_execute(block).await.unwrap();
+    }
+    let (_linked, first) = worker(&info, &admin, 1, "worker-001").await;
+    let target = incident.server.conninfo();
+    let mut dashboard = Dashboard::at((120, 35), &target, &["--screen", "tasks"]);
+    dashboard.screen.shows("slow");
+    dashboard.select_first("slow");
+    dashboard.question("R", &format!("type {first}, its pid, to confirm"));
+    dashboard.screen.shows(&format!("pg_terminate_backend({first}), then UPDATE"));
+    assert!(is_there(&admin, first).await && dashboard.asked() == 0);
+    dashboard.screen.keys(&format!("{first}<enter>"));
+    becomes(&admin, STATUS, "failed").await;
+    assert!(!is_there(&admin, first).await);
+    dashboard.screen.shows("recovered");
+
+    // Nothing links this one to the worker: K decides, and R follows without a grace period.
+    let (_alone, second) = worker(&info, &admin, 2, "jobs").await;
+    dashboard.screen.shows("slow?");
+    dashboard.take_away("recovered");
+    dashboard.select_first("slow?");
+    dashboard.screen.keys("R");
+    dashboard.screen.shows("nothing links it to worker-001");
+    dashboard.take_away("nothing links it");
+    dashboard.question("K", &format!("type {second}, its pid, to confirm"));
+    dashboard.screen.keys(&format!("{second}<enter>"));
+    support::wait_until("it has ended", async || !is_there(&admin, second).await).await;
+    dashboard.screen.shows("settling");
+    dashboard.screen.shows("R recover");
+    dashboard.take_away("terminated");
+    dashboard.screen.keys("R");
+    dashboard.screen.shows("type recover to confirm");
+    dashboard.screen.keys("recover<enter>");
+    becomes(&admin, STATUS, "failed failed").await;
+    assert_eq!(dashboard.on_record("\"fate\":\"done\""), 3);
+    dashboard.quit();
+}
