@@ -1,6 +1,7 @@
 //! `R` on published tables: the session of a slow row and its row in one step; and at once after a `K`.
 
 use locktop::pg::conninfo::ConnInfo;
+use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
 
 use super::dashboard::{Dashboard, becomes, is_there};
@@ -61,5 +62,32 @@ async fn a_slow_row_is_recovered_in_one_step_and_at_once_after_its_session_was_t
     dashboard.screen.keys("recover<enter>");
     becomes(&admin, STATUS, "failed failed").await;
     assert_eq!(dashboard.on_record("\"fate\":\"done\""), 3);
+    dashboard.quit();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn so_is_a_row_of_our_own_tables_after_its_session_was_terminated() {
+    let incident = Incident::none().await;
+    let info = incident.info();
+    let mut connection = support::open(&info).await;
+    schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
+    let admin = connection.client;
+    let task = "SET search_path = locktop; INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('report', 'x', now())";
+    admin.batch_execute(task).await.unwrap();
+    let worker = support::open(&info).await.client;
+    worker.execute("SELECT locktop.try_acquire_task_lock(1, 'w1')", &[]).await.unwrap();
+    let pid: i32 = worker.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let mut dashboard = Dashboard::at((120, 35), &incident.server.conninfo(), &["--screen", "tasks"]);
+    dashboard.screen.shows("running");
+    dashboard.select_first("running");
+    dashboard.question("K", &format!("type {pid}, its pid, to confirm"));
+    dashboard.screen.keys(&format!("{pid}<enter>"));
+    dashboard.screen.shows("settling");
+    dashboard.take_away("terminated");
+    becomes(&admin, "SELECT state FROM running_tasks", "settling").await;
+    dashboard.question("R", "y recover");
+    dashboard.screen.keys("y");
+    becomes(&admin, "SELECT status FROM task_execution_log", "failed").await;
+    assert_eq!(dashboard.on_record("\"fate\":\"done\""), 2);
     dashboard.quit();
 }
