@@ -137,6 +137,7 @@ impl Builder {
             timeout: Some(1800.0),
             due_at: None,
             key: None,
+            locker: None,
         });
         let last = self.items.len() - 1;
         &mut self.items[last]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::context::PlanIndex;
+use super::rows::not_running;
 use super::{
     ActionPlan, Caution, CautionKind, Confirm, PlanContext, Planned, PlannedTarget, Reason, RecoveryPlan,
     Refused, Request, Selection, Step, Target, TargetKind, Verb,
@@ -157,13 +158,7 @@ fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut
 fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String> {
     let limit = text::duration(row.limit);
     let execution = match (row.state, row.execution(index.snapshot)) {
-        (TaskState::Leaked, _) => {
-            let holder = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
-            return Err(format!(
-                "it is not running; {holder} holds its key without an execution: K terminates that session"
-            ));
-        }
-        (_, None) => return Err("it is not running".to_owned()),
+        (TaskState::Leaked, _) | (_, None) => return Err(not_running(row)),
         (_, Some(execution)) => execution,
     };
     let also = |set: &TaskSet| also_of(&index.snapshot.task_sets, set, set.key(execution)?).cloned();

@@ -6,11 +6,12 @@ use super::evidence::{Holders, KeySeen, Keys, holders};
 use super::state::{self, Evidence, KeyState};
 use super::streak::{Streak, Streaks};
 use super::watch::{Epoch, Held};
-use super::{Board, Schedule, TaskKey, TaskRow, TaskSet, TaskState, Watch};
+use super::{Board, Proof, Schedule, TaskKey, TaskRow, TaskSet, TaskState, Watch};
 use crate::model::Timestamp;
 use crate::model::backend::State;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
+use crate::model::work_queue::Item;
 
 impl Watch {
     /// Judges the tasks of the next snapshot, and remembers which keys are free or leaked in it.
@@ -38,7 +39,7 @@ impl Watch {
     }
 }
 
-/// Keys of the namespace that are held for nothing, by id: by whom, and since when.
+/// Keys that are held for nothing: by whom, and since when.
 type Leaked = FxHashMap<i64, (i32, Timestamp)>;
 
 /// One set, and what is made of it once.
@@ -62,13 +63,19 @@ impl BoardBuilder<'_> {
         self.snapshot.server().is_none_or(|server| server.in_recovery)
     }
 
-    /// Keys of the namespace without a running row, held at this look and the one before by sessions that are not in a
+    /// Keys of tasks without a running row, held at this look and the one before by sessions that are not in a
     /// transaction. All tables must have been read: a row that is not seen is not a row that is not there.
     fn leaked(&mut self) -> Leaked {
         let sets = &self.snapshot.task_sets;
-        let own = || sets.iter().filter(|set| set.tables.own_keys);
-        let readable = self.held.is_known && self.snapshot.backends.is_known();
-        if self.standby() || !readable || own().next().is_none() || !own().all(TaskSet::knows_running) {
+        let readable = self.held.is_known && self.snapshot.backends.is_known() && !self.standby();
+        let all_known = |own: bool| {
+            let mut of = sets.iter().filter(|set| set.tables.own_keys == own).peekable();
+            readable && of.peek().is_some() && of.all(TaskSet::knows_running)
+        };
+        let mut queues = self.snapshot.systems.items.iter();
+        let knows_raw = all_known(false) && queues.all(|table| table.section.is_known());
+        let knows_own = all_known(true);
+        if !knows_own && !knows_raw {
             return Leaked::default();
         }
         let keys = sets.iter().flat_map(|set| {
@@ -76,25 +83,50 @@ impl BoardBuilder<'_> {
             rows.filter_map(|execution| set.key(execution))
         });
         let running: FxHashSet<TaskKey> = keys.collect();
+        let proved = if knows_raw { self.proved() } else { FxHashSet::default() };
         let mut leaked = Leaked::default();
-        for (number, holder) in &self.held.holders {
-            let key = TaskKey::of(*number);
-            let (TaskKey::Own(id), Some(pid)) = (key, *holder) else { continue };
-            if running.contains(&key) {
-                continue;
-            }
-            let backend = self.snapshot.backend(pid);
-            let idle = backend.is_some_and(|row| row.state == Some(State::Idle) && row.xact_start.is_none());
-            if !idle {
-                continue;
-            }
-            let known = self.before.idle.get(&(pid, *number)).copied();
-            self.after.idle.insert((pid, *number), known.unwrap_or(self.snapshot.taken_at));
+        let held = &self.held;
+        let idle: Vec<(i64, i32)> = held
+            .holders
+            .iter()
+            .filter_map(|(number, holder)| Some((*number, (*holder)?)))
+            .filter(|(number, pid)| {
+                let key = TaskKey::of(*number);
+                let is_task = match key {
+                    TaskKey::Own(_) => knows_own,
+                    TaskKey::Raw(number) => proved.contains(&number) && self.queue_of(number).is_none(),
+                };
+                is_task && !running.contains(&key) && self.is_idle(*pid)
+            })
+            .collect();
+        for (number, pid) in idle {
+            let known = self.before.idle.get(&(pid, number)).copied();
+            self.after.idle.insert((pid, number), known.unwrap_or(self.snapshot.taken_at));
             if let Some(since) = known {
-                leaked.insert(id, (pid, since));
+                leaked.insert(number, (pid, since));
             }
         }
         leaked
+    }
+
+    /// The numbers that are proved to be keys of tasks in tables without keys of their own.
+    fn proved(&self) -> FxHashSet<i64> {
+        let raw = self.snapshot.task_sets.iter().filter(|set| !set.tables.own_keys);
+        let keys = raw.flat_map(|set| set.tasks.last_rows().iter().filter_map(|task| set.task_key(task)));
+        keys.filter(|(_, proof)| proof.is_some()).map(|(key, _)| key.number()).collect()
+    }
+
+    /// The work queue with an item that is not done and has this number.
+    fn queue_of(&self, number: i64) -> Option<u32> {
+        let mut queues = self.snapshot.systems.items.iter().filter(|table| !table.source.own_keys);
+        let is = |item: &Item| !item.is_over() && item.key.unwrap_or(item.id) == number;
+        let queue = queues.find(|table| table.section.last_rows().iter().any(is))?;
+        Some(queue.source.table)
+    }
+
+    fn is_idle(&self, pid: i32) -> bool {
+        let backend = self.snapshot.backend(pid);
+        backend.is_some_and(|row| row.state == Some(State::Idle) && row.xact_start.is_none())
     }
 
     fn rows_of(&mut self, place: usize, leaked: &Leaked, rows: &mut Vec<TaskRow>) {
@@ -206,21 +238,25 @@ impl BoardBuilder<'_> {
     fn schedule(&self, about: &About<'_>, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
         let set = about.set;
         let streak = about.streaks.of_task(task.id);
-        let own = set.tables.own_keys;
-        let key = if own { TaskKey::own(task.id) } else { Some(TaskKey::Raw(task.id)) };
+        let (key, proof) = set.task_key(task).unzip();
+        let proof = proof.flatten();
         let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
-        let leak = leaked.get(&task.id).filter(|_| own);
+        let leak = key.filter(|_| proof.is_some()).and_then(|key| leaked.get(&key.number()));
         let schedule_state = self.state_of(set, task, (false, streak.last.is_some()));
-        // With a number of its own nothing else is locked; another number says so only of a task that is due.
-        let is_due = matches!(schedule_state, TaskState::Due | TaskState::Overdue);
-        let works = (own || is_due) && holder.flatten().is_some_and(|pid| self.is_in_transaction(pid));
-        let is_certain = own || set.tables.has_function;
+        let works = key.zip(holder.flatten()).and_then(|(key, pid)| {
+            self.uncommitted(
+                set,
+                (key, proof),
+                pid,
+                matches!(schedule_state, TaskState::Due | TaskState::Overdue),
+            )
+        });
         let state = match leak {
             Some(_) => TaskState::Leaked,
-            None if works && is_certain => TaskState::Uncommitted,
-            None if works => TaskState::MaybeUncommitted,
-            None => schedule_state,
+            None => works.unwrap_or(schedule_state),
         };
+        // Who holds a raw number may do so for any reason.
+        let is_for_it = set.tables.own_keys || works.is_some() || leak.is_some();
         TaskRow {
             task: set.task_id(task.id),
             again: None,
@@ -233,12 +269,36 @@ impl BoardBuilder<'_> {
             streak,
             schedule_state: Some(schedule_state),
             tag: key.map(|key| key.tag(self.held.datid)),
-            // Who holds a raw number may do so for any reason.
-            holder: holder.flatten().filter(|_| own || works),
-            held: (own || works) && holder.is_some(),
+            holder: holder.flatten().filter(|_| is_for_it),
+            held: is_for_it && holder.is_some(),
             last_holder: None,
             limit: task.timeout.unwrap_or(self.thresholds.task_timeout),
             since: leak.map(|(_, since)| *since),
+        }
+    }
+
+    /// Whether the session that holds the key of a task works on it in an open transaction. With a number of its own nothing else is locked;
+    /// another number says so only of a task that is due, and certainly if that transaction has written to the log.
+    fn uncommitted(
+        &self,
+        set: &TaskSet,
+        (key, proof): (TaskKey, Option<Proof>),
+        pid: i32,
+        is_due: bool,
+    ) -> Option<TaskState> {
+        if !self.is_in_transaction(pid) {
+            return None;
+        }
+        if set.tables.own_keys {
+            return Some(TaskState::Uncommitted);
+        }
+        let logs = set.tables.log.is_some_and(|log| self.held.writes(pid, log));
+        let queue = self.queue_of(key.number()).filter(|_| !logs);
+        match queue {
+            _ if !is_due => None,
+            Some(queue) if self.held.writes(pid, queue) => None,
+            None if proof.is_some() => Some(TaskState::Uncommitted),
+            _ => Some(TaskState::MaybeUncommitted),
         }
     }
 
@@ -252,10 +312,14 @@ impl BoardBuilder<'_> {
         let is_known = |id: i64| {
             self.snapshot.task_sets.iter().any(|set| set.tables.own_keys && set.place(id).is_some())
         };
-        let mut strangers: Vec<_> = leaked.iter().filter(|(id, _)| !is_known(**id)).collect();
+        let own = leaked.iter().filter_map(|(number, leak)| match TaskKey::of(*number) {
+            TaskKey::Own(id) if !is_known(id) => Some((id, leak)),
+            _ => None,
+        });
+        let mut strangers: Vec<_> = own.collect();
         strangers.sort_unstable();
         rows.extend(strangers.into_iter().map(|(id, (pid, since))| TaskRow {
-            task: set.task_id(*id),
+            task: set.task_id(id),
             again: None,
             set: place,
             schedule: None,
@@ -265,7 +329,7 @@ impl BoardBuilder<'_> {
             orphan_in: None,
             streak: Streak::default(),
             schedule_state: None,
-            tag: Some(TaskKey::Own(*id).tag(self.held.datid)),
+            tag: Some(TaskKey::Own(id).tag(self.held.datid)),
             holder: Some(*pid),
             held: true,
             last_holder: None,

@@ -171,6 +171,8 @@ pub struct TaskSet {
     pub running_cut: bool,
     by_id: FxHashMap<i64, u32>,
     by_lock: FxHashMap<i64, i64>,
+    /// What the newest execution of each task has stored as its key.
+    last_locks: FxHashMap<i64, Option<i64>>,
 }
 
 impl TaskSet {
@@ -178,9 +180,13 @@ impl TaskSet {
     pub fn new(tables: Arc<TaskTables>, tasks: Section<Schedule>, executions: Section<Execution>) -> Self {
         let places = (0u32..).zip(tasks.last_rows().iter());
         let by_id = places.map(|(at, task)| (task.id, at)).collect();
-        let running = executions.last_rows().iter().filter(|execution| execution.is_running());
+        let rows = executions.last_rows();
+        let running = rows.iter().filter(|execution| execution.is_running());
+        let mut newest: Vec<&Execution> = rows.iter().collect();
+        newest.sort_by_key(|execution| (execution.started_at, execution.id));
+        let last_locks = newest.iter().map(|execution| (execution.task_id, execution.lock_id)).collect();
         let by_lock = running.filter_map(|execution| Some((execution.lock_id?, execution.task_id))).collect();
-        Self { tables, tasks, executions, by_id, by_lock, ..Self::default() }
+        Self { tables, tasks, executions, by_id, by_lock, last_locks, ..Self::default() }
     }
 
     /// Notes that there are more schedules, or more running executions, than were read.
@@ -233,6 +239,23 @@ impl TaskSet {
             }
             KeyRule::Unsaid => None,
             KeyRule::Id | KeyRule::LockId | KeyRule::Expression(_) => Some(Proof::Config),
+        }
+    }
+
+    /// The key of a task that does not run, and what proves that it is; by what its newest execution stored, if the config does not say it.
+    pub fn task_key(&self, task: &Schedule) -> Option<(TaskKey, Option<Proof>)> {
+        let stored = self.last_locks.get(&task.id).copied().flatten();
+        let by_config = |number: i64| (TaskKey::of(number), Some(Proof::Config));
+        match &self.tables.key_rule {
+            _ if self.tables.own_keys => Some((TaskKey::own(task.id)?, Some(Proof::Namespace))),
+            KeyRule::Id => Some(by_config(task.id)),
+            KeyRule::Expression(_) => task.key.map(by_config),
+            KeyRule::LockId => stored.map(by_config),
+            KeyRule::Unsaid => Some(match stored {
+                Some(number) if number == task.id => (TaskKey::Raw(number), Some(Proof::Row)),
+                Some(number) => (TaskKey::of(number), None),
+                None => (TaskKey::Raw(task.id), self.tables.has_function.then_some(Proof::Function)),
+            }),
         }
     }
 

@@ -1,9 +1,9 @@
 //! What was seen before, and what is held now.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::Timestamp;
-use crate::model::lock::LockType;
+use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Server, Snapshot};
 
@@ -53,19 +53,39 @@ pub(super) struct Held {
     pub(super) is_known: bool,
     pub(super) datid: u32,
     pub(super) holders: FxHashMap<i64, Option<i32>>,
+    /// Which processes changed rows of which tables in their open transactions, of logs of executions and of work queues.
+    writers: FxHashSet<(i32, u32)>,
 }
 
 impl Held {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
         let datid = snapshot.server().map_or(0, |server| server.datid);
         let is_known = snapshot.locks.is_known();
-        let held = snapshot.locks.last_rows().iter().filter(|lock| {
+        let locks = snapshot.locks.last_rows();
+        let held = locks.iter().filter(|lock| {
             lock.granted && lock.tag.locktype() == LockType::Advisory && lock.tag.database() == Some(datid)
         });
         let holders = held.filter_map(|lock| match lock.tag.advisory_key()? {
             LockKey::Bigint(number) => Some((number, lock.pid)),
             LockKey::Pair(..) => None,
         });
-        Self { is_known, datid, holders: holders.collect() }
+        let tables: FxHashSet<u32> = snapshot
+            .task_sets
+            .iter()
+            .filter_map(|set| set.tables.log)
+            .chain(snapshot.systems.items.iter().map(|table| table.source.table))
+            .collect();
+        let written = locks.iter().filter(|lock| {
+            lock.granted && lock.mode == LockMode::RowExclusive && lock.tag.locktype() == LockType::Relation
+        });
+        let written = written.filter(|lock| lock.tag.database() == Some(datid));
+        let writers = written.filter_map(|lock| Some((lock.pid?, lock.tag.relation()?)));
+        let writers = writers.filter(|(_, table)| tables.contains(table)).collect();
+        Self { is_known, datid, holders: holders.collect(), writers }
+    }
+
+    /// Whether the open transaction of a process has changed rows of a table.
+    pub(super) fn writes(&self, pid: i32, table: u32) -> bool {
+        self.writers.contains(&(pid, table))
     }
 }

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Item, ItemId, ItemState, StateCount};
-use crate::model::lock::{LockTag, LockType};
+use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::{Source, TableRows};
@@ -29,6 +29,8 @@ pub struct ItemRow {
     pub pid: Option<i32>,
     /// The lock on its key; none where no key of it is known.
     pub tag: Option<LockTag>,
+    /// The lock that shows that its row is locked by an open transaction of that process.
+    pub row_lock: Option<LockTag>,
     /// How long it may be worked on, in seconds.
     pub limit: f64,
 }
@@ -137,6 +139,19 @@ impl Depth {
         depth
     }
 
+    /// Counts the pending items that sessions work on in open transactions as being in progress.
+    fn without_uncommitted(&mut self, snapshot: &Snapshot, rows: &[ItemRow]) {
+        let since = |row: &ItemRow| row.item(snapshot).and_then(|item| item.due_at.or(item.created_at));
+        let taken = || rows.iter().filter(|row| row.state.is_uncommitted());
+        let count = taken().count() as u64;
+        self.pending.count = self.pending.count.saturating_sub(count);
+        self.processing.count = self.processing.count.saturating_add(count);
+        if taken().any(|row| self.oldest_pending_at.is_some() && since(row) == self.oldest_pending_at) {
+            let waits = rows.iter().filter(|row| row.state == ItemState::Pending);
+            self.oldest_pending_at = waits.filter_map(since).min();
+        }
+    }
+
     fn add(&mut self, row: &StateCount, read_at: Option<Timestamp>) {
         let count = match row.status.as_deref() {
             Some("pending") => {
@@ -168,18 +183,25 @@ pub struct Board {
 impl Board {
     /// Judges the items of a snapshot.
     pub fn of(snapshot: &Snapshot, thresholds: &Thresholds) -> Self {
-        let depth = Depth::of(snapshot.systems.counts.iter());
+        let mut depth = Depth::of(snapshot.systems.counts.iter());
         if snapshot.systems.items.is_empty() {
             return Self { rows: Vec::new(), depth };
         }
-        let look =
-            BoardBuilder { snapshot, thresholds, holders: holders(snapshot), up_since: snapshot.up_since() };
+        let look = BoardBuilder {
+            snapshot,
+            thresholds,
+            holders: holders(snapshot),
+            lockers: Lockers::of(snapshot),
+            up_since: snapshot.up_since(),
+        };
         let tables = snapshot.systems.items.iter().enumerate();
         let rows = tables.flat_map(|(place, table)| {
             let items = table.section.last_rows().iter().enumerate();
             items.filter_map(|(at, item)| look.row(place, table, at, item)).collect::<Vec<_>>()
         });
-        Self { rows: rows.collect(), depth }
+        let rows: Vec<ItemRow> = rows.collect();
+        depth.without_uncommitted(snapshot, &rows);
+        Self { rows, depth }
     }
 
     /// The items in a state.
@@ -201,10 +223,51 @@ fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
     held.filter_map(key).collect()
 }
 
+/// Which process's open transaction has a row locked, and what else that shows of it.
+struct Lockers {
+    transactions: FxHashMap<u32, i32>,
+    /// Tables, by process, of which a transaction locked rows and changed rows.
+    tables: FxHashMap<(i32, u32), (bool, bool)>,
+}
+
+impl Lockers {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut lockers = Self { transactions: FxHashMap::default(), tables: FxHashMap::default() };
+        if !snapshot.locks.is_known() || !snapshot.backends.is_known() {
+            return lockers;
+        }
+        let datid = snapshot.server().map(|server| server.datid);
+        let queues: Vec<u32> = snapshot.systems.items.iter().map(|table| table.source.table).collect();
+        for lock in snapshot.locks.last_rows().iter().filter(|lock| lock.granted) {
+            let Some(pid) = lock.pid else { continue };
+            if let (LockType::TransactionId, Some(xid)) = (lock.tag.locktype(), lock.tag.transactionid())
+                && lock.mode == LockMode::Exclusive
+            {
+                lockers.transactions.insert(xid, pid);
+            }
+            let is_table = lock.tag.locktype() == LockType::Relation && lock.tag.database() == datid;
+            let Some(table) = lock.tag.relation().filter(|oid| is_table && queues.contains(oid)) else {
+                continue;
+            };
+            let (locked, changed) = lockers.tables.entry((pid, table)).or_default();
+            *locked |= lock.mode == LockMode::RowShare;
+            *changed |= lock.mode == LockMode::RowExclusive;
+        }
+        lockers
+    }
+
+    /// The process whose open transaction has an item's row locked; and whether it locked and then changed rows of that table, as a worker does.
+    fn of_item(&self, table: u32, item: &Item) -> Option<(i32, bool)> {
+        let pid = *self.transactions.get(&item.locker?)?;
+        Some((pid, self.tables.get(&(pid, table)) == Some(&(true, true))))
+    }
+}
+
 struct BoardBuilder<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
     holders: FxHashMap<i64, Option<i32>>,
+    lockers: Lockers,
     up_since: Option<Timestamp>,
 }
 
@@ -227,24 +290,46 @@ impl BoardBuilder<'_> {
             Some("pending") if item.due_at.is_some_and(|due| due > self.snapshot.taken_at) => {
                 (ItemState::Resting, None)
             }
-            Some("pending") => self.uncommitted(&table.source, key).unwrap_or((ItemState::Pending, None)),
+            Some("pending") => {
+                self.uncommitted(&table.source, item, key).unwrap_or((ItemState::Pending, None))
+            }
             _ => return None,
         };
         let datid = self.snapshot.server().map_or(0, |server| server.datid);
         let tag =
             key.filter(|_| item.is_processing() || pid.is_some()).map(|key| TaskKey::Raw(key).tag(datid));
         let id = ItemId { table: table.source.table, id: item.id };
-        Some(ItemRow { id, table: place, at, state, pid, tag, limit: self.limit(item) })
+        let locker = self.lockers.of_item(id.table, item).filter(|(locker, _)| Some(*locker) == pid);
+        let row_lock =
+            locker.and(item.locker).map(|xid| LockTag::new(LockType::TransactionId).with_transactionid(xid));
+        Some(ItemRow { id, table: place, at, state, pid, tag, row_lock, limit: self.limit(item) })
     }
 
-    /// Of one that is pending as far as others see: a session that holds its key in an open transaction works on it.
-    fn uncommitted(&self, source: &Source, key: Option<i64>) -> Option<(ItemState, Option<i32>)> {
+    /// Of one that is pending as far as others see: a session works on it that has locked its row, or holds its key, in an open
+    /// transaction. Locktop's own functions take the key when they commit.
+    fn uncommitted(
+        &self,
+        source: &Source,
+        item: &Item,
+        key: Option<i64>,
+    ) -> Option<(ItemState, Option<i32>)> {
         let is_known = self.snapshot.locks.is_known() && self.snapshot.backends.is_known();
-        let pid = self.holders.get(&key.filter(|_| is_known)?).copied()??;
-        self.snapshot.backend(pid)?.xact_start?;
-        let is_certain = source.own_keys || source.key_rule != KeyRule::Unsaid || source.has_function;
+        let holder = self.holders.get(&key.filter(|_| is_known)?).copied().flatten();
+        let holder = holder.filter(|pid| self.is_in_transaction(*pid));
+        let locker = self.lockers.of_item(source.table, item);
+        let (pid, is_certain) = match (holder, locker) {
+            (Some(holder), Some((pid, _))) if pid == holder => (pid, true),
+            (None, Some((pid, works))) if source.own_keys && self.is_in_transaction(pid) => (pid, works),
+            // Without its row the number may be another program's.
+            (Some(pid), _) => (pid, source.own_keys || source.key_rule != KeyRule::Unsaid),
+            (None, _) => return None,
+        };
         let state = if is_certain { ItemState::Uncommitted } else { ItemState::MaybeUncommitted };
         Some((state, Some(pid)))
+    }
+
+    fn is_in_transaction(&self, pid: i32) -> bool {
+        self.snapshot.backend(pid).is_some_and(|backend| backend.xact_start.is_some())
     }
 
     fn limit(&self, item: &Item) -> f64 {

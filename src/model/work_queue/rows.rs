@@ -63,6 +63,8 @@ pub struct Item {
     pub due_at: Option<Timestamp>,
     /// The number that the config says is locked for it.
     pub key: Option<i64>,
+    /// The transaction that locked or changed its row last (`xmax`), which may be over; 0 if none did.
+    pub locker: Option<u32>,
 }
 
 impl Item {
@@ -118,6 +120,11 @@ pub enum ItemState {
 impl ItemState {
     /// Every state, the most urgent first.
     pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Whether a session works on it in a transaction whose changes are not visible yet.
+    pub const fn is_uncommitted(self) -> bool {
+        matches!(self, Self::Uncommitted | Self::MaybeUncommitted)
+    }
 
     /// Its word on a screen; a guess carries a question mark.
     pub fn as_str(self) -> &'static str {

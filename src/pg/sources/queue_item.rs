@@ -8,7 +8,7 @@ use super::source::{Reads, Source, fields, filled};
 use crate::model::task::KeyRule;
 use crate::model::work_queue::Item;
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{ColumnKind, KEY, Table, every};
+use crate::pg::tables::{ColumnKind, KEY, LOCKER, Table, every};
 
 const OF_STATUS: &str = include_str!("../../../assets/sql/queue_items.sql");
 const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_items_newest.sql");
@@ -43,6 +43,7 @@ impl Source for Item {
         timeout: number = "timeout",
         due_at: time = "due_at",
         key: int = KEY,
+        locker: small = LOCKER,
     }
     const MOST: usize = PROCESSING + FAILED + PENDING;
     const LACKS: &'static str = queue::LACKS;

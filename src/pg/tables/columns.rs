@@ -35,6 +35,9 @@ impl ColumnKind {
 /// Stands for the number that the config says is locked for a row, in [`Columns`]: no column has such a name.
 pub(in crate::pg) const KEY: &str = "";
 
+/// The transaction that has a row locked or changed it: a system column.
+pub(in crate::pg) const LOCKER: &str = "xmax";
+
 /// What is read of a table, in this order: the name, and what it is read as. An interval is read as seconds.
 pub(in crate::pg) type Columns = &'static [(&'static str, ColumnKind)];
 
@@ -51,6 +54,10 @@ fn expression(table: &Table, name: &str, wanted: ColumnKind) -> String {
     match &table.key_rule {
         // The line ends what may be a comment.
         KeyRule::Expression(sql) if name == KEY => return format!("({sql}\n)::pg_catalog.int8"),
+        // A part of a partitioned table may be foreign, and has none.
+        _ if name == LOCKER && !table.is_partitioned => {
+            return "t.xmax::pg_catalog.text::pg_catalog.int8".to_owned();
+        }
         KeyRule::LockId if name == KEY => return expression(table, "lock_id", wanted),
         _ => {}
     }

@@ -16,7 +16,7 @@ mod reading;
 mod rows;
 
 pub(super) use access::{Refusal, blocker, has_changed, reason};
-pub(super) use columns::{ColumnKind, Columns, KEY, columns};
+pub(super) use columns::{ColumnKind, Columns, KEY, LOCKER, columns};
 pub(super) use copied::Copying;
 #[cfg(test)]
 pub(super) use found::{Column, Index};

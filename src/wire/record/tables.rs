@@ -124,6 +124,7 @@ columns! {
         14 timeout: Option<f64>,
         15 due_at: Option<Timestamp>,
         16 key: Option<i64>,
+        17 locker: Option<u32>,
     }
     RateLimits of RateLimit {
         1 key: Text,

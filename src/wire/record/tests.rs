@@ -362,6 +362,7 @@ impl Dice {
                 timeout: dice.maybe(Self::f64),
                 due_at: dice.maybe(Self::time),
                 key: dice.maybe(Self::i64),
+                locker: dice.maybe(Self::u32),
             }),
             limits: self.tables(|dice| RateLimit {
                 key: dice.text(),

@@ -10,6 +10,7 @@ mod stage;
 mod support;
 mod uncommitted;
 mod waits;
+mod workers;
 
 /// The tables as published.
 const PRINTED: &str = include_str!("printed.sql");

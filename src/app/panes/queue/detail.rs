@@ -64,7 +64,7 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
         }
         ItemState::Running => "",
         ItemState::Uncommitted | ItemState::MaybeUncommitted => {
-            ": a session holds its key in an open transaction; the row changes when that commits"
+            ": a session holds its key, or has locked its row, in an open transaction; its changes are visible after the commit"
         }
         ItemState::Failed => ": set aside; no worker takes it",
         ItemState::Pending if is_unserved(context, row, item) => {

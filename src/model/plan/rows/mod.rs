@@ -19,6 +19,7 @@ pub use adapters::{jobs, other_leases};
 pub use items::{ItemVerb, items};
 pub(super) use items::{item_state, while_free};
 pub use leases::leases;
+pub(super) use published::not_running;
 pub use published::{is_published, published};
 pub use published_plan::published_plan;
 pub(super) use tasks::{NEXT_RUN, has_schedule, runs};

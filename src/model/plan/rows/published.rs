@@ -47,7 +47,7 @@ fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refuse
     let subject = Subject::Task(row.task);
     let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));
     let (Some(set), Some(execution)) = (row.set(index.snapshot), row.execution(index.snapshot)) else {
-        return Err(refused("it is not running".to_owned()));
+        return Err(refused(not_running(row)));
     };
     if let Some(reason) = refusal(index, row) {
         return Err(refused(reason));
@@ -70,6 +70,15 @@ fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refuse
     let facts = facts(index, row, execution, set);
     let target = Target { what: TargetKind::Published(target), name, subject };
     Ok(PlannedTarget::new(target, &does, facts, cautions))
+}
+
+/// Why nothing can be recovered of a task that does not run.
+pub(in crate::model::plan) fn not_running(row: &TaskRow) -> String {
+    if row.state != TaskState::Leaked {
+        return "it is not running".to_owned();
+    }
+    let holder = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
+    format!("it is not running; {holder} holds its key without an execution: K terminates that session")
 }
 
 /// The session that holds the key, and what has to be said about it.

@@ -19,7 +19,8 @@ pub(super) fn of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<SelectedSessi
     let Some((row, pid)) = row.and_then(|row| Some((row, row.pid?))) else {
         return Err(refused("its session is not known"));
     };
-    let holds = row.tag.map(|tag| (tag, LockMode::Exclusive));
+    // While what its transaction wrote is not visible, the lock of that transaction ties it to the row.
+    let holds = row.row_lock.or(row.tag).map(|tag| (tag, LockMode::Exclusive));
     if holds.is_none_or(|held| !index.may_hold(pid, held)) {
         return Err(refused(&format!(
             "{pid} does not hold its key, so it could work on another item by \
