@@ -7,7 +7,7 @@ use super::plan::Verb;
 use super::view::SnapshotView;
 use super::wait_graph::Party;
 use super::words;
-use super::written::{Written, written};
+use super::written::{Written, awaits_whole_relation, written};
 use crate::text;
 
 /// What a verb does to a session and to its data.
@@ -103,9 +103,11 @@ impl SnapshotView<'_> {
             let words = "its transaction is committed locally and stays so; the standby has not confirmed it";
             return of(Effect::Committed, words.to_owned());
         }
-        // What waits for its first lock has begun nothing that would stay.
+        // What waits for its first lock has begun nothing that would stay. The last lock of `DROP INDEX CONCURRENTLY` and `DETACH
+        // PARTITION CONCURRENTLY` is the only one that excludes everybody; before it they have committed.
         let has_begun = backend.wait_event_type.as_deref() != Some("Lock")
-            || backend.wait_event.as_deref() == Some("virtualxid");
+            || backend.wait_event.as_deref() == Some("virtualxid")
+            || awaits_whole_relation(&self.graph, backend.pid);
         match statement {
             Statement::DropDatabase if has_begun => {
                 let words = "leaves the database invalid (datconnlimit = -2); then only another DROP DATABASE removes it";
@@ -248,7 +250,7 @@ pub fn has_query(backend: &Backend) -> Result<(), &'static str> {
 /// What does not answer to a cancel: while a statement sends to its client or reads from it, the server acts on nothing but the end of the
 /// session (`ProcessClientWriteInterrupt` and `ProcessClientReadInterrupt` in `src/backend/tcop/postgres.c`).
 pub(super) fn ignores_cancel(backend: &Backend) -> Option<&'static str> {
-    if backend.backend_type.as_deref() != Some("client backend") {
+    if !matches!(backend.backend_type.as_deref()?, "client backend" | "walsender") {
         return None;
     }
     match (backend.wait_event_type.as_deref()?, backend.wait_event.as_deref()?) {

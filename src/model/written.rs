@@ -20,12 +20,13 @@ pub enum Written {
 pub fn written(graph: &WaitGraph, backend: &Backend) -> Written {
     match backend.backend_xid {
         None => Written::No,
-        Some(_) if awaits_relation(graph, backend.pid) => Written::ForLock,
+        Some(_) if awaits_whole_relation(graph, backend.pid) => Written::ForLock,
         Some(_) => Written::Maybe,
     }
 }
 
-fn awaits_relation(graph: &WaitGraph, pid: i32) -> bool {
+/// Whether it waits for `AccessExclusiveLock` on a relation.
+pub(super) fn awaits_whole_relation(graph: &WaitGraph, pid: i32) -> bool {
     let wait = graph.wait_of(Party::Backend(pid));
     wait.is_some_and(|(queue, place)| {
         let mode = queue.waiters.get(place).map(|waiter| waiter.mode);

@@ -86,11 +86,12 @@ pub(crate) async fn open(info: &ConnInfo) -> Connection {
     connect(info).await.unwrap()
 }
 
-/// A client that has the server run a statement, and never reads what it sends. Its session has this application name.
+/// A client that has the server run a statement, and never reads what it sends. Its session has these parameters beside its user and
+/// database: `("application_name", "deaf")`, `("replication", "database")`.
 pub(crate) fn deaf_client(
     server: &EmbeddedServer,
     info: &ConnInfo,
-    application: &str,
+    parameters: &[(&str, &str)],
     statement: &str,
 ) -> UnixStream {
     let mut files = std::fs::read_dir(server.socket_dir()).unwrap().map(|entry| entry.unwrap().path());
@@ -105,8 +106,8 @@ pub(crate) fn deaf_client(
         [kind, &length, body.as_bytes()].concat()
     };
     // The first message has the protocol's version, 3.0, in place of a kind ("Message Formats").
-    let startup =
-        format!("\0\x03\0\0user\0postgres\0database\0{database}\0application_name\0{application}\0\0");
+    let parameters: String = parameters.iter().map(|(name, value)| format!("{name}\0{value}\0")).collect();
+    let startup = format!("\0\x03\0\0user\0postgres\0database\0{database}\0{parameters}\0");
     client.write_all(&message(b"", &startup)).unwrap();
     client.write_all(&message(b"Q", &format!("{statement}\0"))).unwrap();
     client

@@ -1,0 +1,174 @@
+//! What C and K are said to do to a session, in every state of one, and what they do.
+
+mod cases;
+mod processes;
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::once::once;
+use locktop::model::consequence::Effect;
+use locktop::model::lock_name::LockNames;
+use locktop::model::plan::Verb;
+use locktop::model::thresholds::Thresholds;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::Limits;
+use tokio_postgres::Client;
+
+use cases::{CASES, Case, Event, WRITES};
+
+use super::stage::{is_there, pid};
+use super::support::{self, database, deaf_client, open, wait_until};
+
+/// How many times in a row the session is seen in its state before the signal.
+const LASTS: u32 = 2;
+
+/// Sends nothing of a COPY; any other statement is awaited.
+async fn run(client: &Client, statement: &str) {
+    if statement.ends_with("FROM STDIN") {
+        let _sink = client.copy_in::<_, &[u8]>(statement).await.unwrap();
+        std::future::pending::<()>().await;
+    } else {
+        let _ = client.batch_execute(statement).await;
+    }
+}
+
+async fn number(look: &Client, sql: &str) -> i64 {
+    look.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+const HALF_DONE: &str = "SELECT (SELECT count(*) FROM pg_index WHERE NOT indisvalid AND indexrelid >= 16384)
+    + (SELECT count(*) FROM pg_inherits WHERE inhdetachpending)";
+
+/// What a verb is said to do to a process.
+async fn said(info: &ConnInfo, verb: Verb, pid: i32) -> Effect {
+    let view = once(info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
+    let snapshot = view.with_snapshot().unwrap();
+    snapshot.consequence(verb, snapshot.backend(pid).unwrap()).effect
+}
+
+async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
+    let name = format!("{}: {verb:?}", case.name);
+    let info = &database(server).await;
+    let look = open(info).await.client;
+    look.batch_execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT i, 0 FROM generate_series(1, 5) AS i;
+         CREATE INDEX old ON t (v);
+         CREATE TABLE big AS SELECT i, repeat('x', 500) AS x FROM generate_series(1, 20000) AS i; DELETE FROM big WHERE i % 2 = 0;
+         CREATE TABLE whole (id int) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF whole FOR VALUES FROM (1) TO (9)",
+    )
+    .await
+    .unwrap();
+    let (other, victim) = (open(info).await.client, open(info).await.client);
+    other.batch_execute(case.other).await.unwrap();
+    let is_deaf = matches!(case.event, Event::Is("ClientWrite"));
+    let deaf = is_deaf.then(|| deaf_client(server, info, &[("application_name", "deaf")], case.then));
+    let victim_pid = if is_deaf { pid_of(&look, "deaf").await } else { pid(&victim).await };
+    let _ = victim.batch_execute(case.before).await;
+    let victim = std::sync::Arc::new(victim);
+    let running = std::sync::Arc::clone(&victim);
+    let task = (!case.then.is_empty() && !is_deaf)
+        .then(|| tokio::spawn(async move { run(&running, case.then).await }));
+    let seen = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = $1";
+    let mut lasts = 0;
+    wait_until(&name, async || {
+        let row = look.query_one(seen, &[&victim_pid]).await.unwrap();
+        let event = row.get::<_, Option<String>>(1);
+        let is_event = match case.event {
+            Event::None => true,
+            Event::Is(expected) => event.as_deref() == Some(expected),
+        };
+        let is_so = row.get::<_, Option<String>>(0).as_deref() == Some(case.state) && is_event;
+        lasts = if is_so { lasts + 1 } else { 0 };
+        lasts >= LASTS
+    })
+    .await;
+
+    let expected = if verb == Verb::Cancel { case.cancel } else { case.terminate };
+    assert_eq!(said(info, verb, victim_pid).await, expected, "{name}: what is said");
+
+    let function = if verb == Verb::Cancel { "pg_cancel_backend" } else { "pg_terminate_backend" };
+    look.execute(&format!("SELECT {function}($1)"), &[&victim_pid]).await.unwrap();
+    let state = async || {
+        let row = look
+            .query_opt("SELECT state FROM pg_stat_activity WHERE pid = $1", &[&victim_pid])
+            .await
+            .unwrap();
+        row.and_then(|row| row.get::<_, Option<String>>(0))
+    };
+    match (verb, expected) {
+        // A signal that was without effect cannot be awaited: its session can still do what it could.
+        (Verb::Cancel, Effect::Refused) => {
+            victim.batch_execute("SELECT 2; COMMIT").await.ok();
+            assert!(is_there(&look, victim_pid).await, "{name}");
+            let committed = case.before == WRITES;
+            assert_eq!(
+                number(&look, "SELECT count(*) FROM t WHERE id = 99").await,
+                i64::from(committed),
+                "{name}"
+            );
+            return;
+        }
+        (Verb::Cancel, Effect::NoneYet) => {
+            assert_eq!(state().await.as_deref(), Some("active"), "{name}");
+            return;
+        }
+        (Verb::Cancel, _) => wait_until(&name, async || state().await.as_deref() != Some("active")).await,
+        _ => wait_until(&name, async || !is_there(&look, victim_pid).await).await,
+    }
+    assert_eq!(
+        number(&look, "SELECT count(*) FROM t WHERE id = 99").await,
+        0,
+        "{name}: what was not committed"
+    );
+    let is_committed = case.before.contains("(98, 0)") || expected == Effect::Committed;
+    assert_eq!(
+        number(&look, "SELECT count(*) FROM t WHERE id IN (97, 98)").await,
+        i64::from(is_committed),
+        "{name}: what was committed"
+    );
+    assert_eq!(
+        number(&look, HALF_DONE).await,
+        i64::from(expected == Effect::HalfDone),
+        "{name}: invalid indexes, partitions half detached"
+    );
+    if verb == Verb::Terminate {
+        other.batch_execute("ROLLBACK; SELECT pg_advisory_unlock_all()").await.unwrap();
+        assert_eq!(
+            number(&look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").await,
+            0,
+            "{name}: its session locks"
+        );
+    }
+    if let Some(task) = task {
+        task.abort();
+    }
+    drop(deaf);
+}
+
+async fn pid_of(look: &Client, application: &str) -> i32 {
+    let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()";
+    let mut found = None;
+    wait_until("the session", async || {
+        found = look.query_opt(sql, &[&application]).await.unwrap().map(|row| row.get(0));
+        found.is_some()
+    })
+    .await;
+    found.unwrap()
+}
+
+#[tokio::test]
+async fn each_verb_does_what_is_said_in_every_state() {
+    for version in support::versions() {
+        let options = Options { version: Some(version), ..Options::default() }
+            .with("synchronous_standby_names", "lost")
+            .with("synchronous_commit", "local")
+            .with("autovacuum", "off")
+            .with("max_connections", "100");
+        let server = EmbeddedServer::start(options).await.unwrap();
+        for case in CASES {
+            for verb in [Verb::Cancel, Verb::Terminate] {
+                Box::pin(play(&server, case, verb)).await;
+            }
+        }
+        println!("{version}: {} states", CASES.len());
+    }
+}
