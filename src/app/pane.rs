@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::context::Context;
 use super::filter::Filter;
-use super::panes::{Basis, Pane, Row, RowId, Value, Wanted, chains};
+use super::panes::{Basis, Pane, Row, RowId, Value, Wanted, chains, party};
 use super::subject;
 use crate::model::lock::Lock;
 use crate::model::plan::SelectedRow;
@@ -48,6 +48,8 @@ pub struct PaneState {
     target: Option<SelectedRow>,
     /// Columns scrolled out on the left.
     pub column_offset: usize,
+    /// Sessions that wait one behind the other have a line each.
+    is_unfolded: bool,
     /// Something was selected at some time: from then on nothing is selected by itself.
     touched: bool,
     /// The user selected it, or did something with the rows while it was selected.
@@ -81,6 +83,7 @@ impl PaneState {
             marks: FxHashSet::default(),
             target: None,
             column_offset: 0,
+            is_unfolded: false,
             touched: false,
             chosen: false,
             lost: None,
@@ -98,7 +101,11 @@ impl PaneState {
             return;
         }
         let definition = self.pane.definition();
-        let mut rows = (definition.rows)(context, Wanted { all_locks, folded: self.filter.is_empty() });
+        let mut rows = (definition.rows)(context, self.wanted(all_locks));
+        if self.hides_selected(context, &rows) {
+            self.is_unfolded = true;
+            rows = (definition.rows)(context, self.wanted(all_locks));
+        }
         self.total = rows.len();
         if !self.filter.is_empty() {
             self.filter_rows(context, &mut rows);
@@ -115,6 +122,36 @@ impl PaneState {
             self.exchanges += 1;
         }
         self.drop_gone_marks(all_locks, context);
+    }
+
+    /// Shows each session of a run in a line of its own, or not; the cursor stays on the run.
+    pub fn unfold(&mut self, is_unfolded: bool, context: &Context<'_>) {
+        self.is_unfolded = is_unfolded;
+        let selected = self.selected.take();
+        let rows = (self.pane.definition().rows)(context, self.wanted(false));
+        let id = |row: &Row| self.pane.table().id(context, *row);
+        self.selected = selected.and_then(|selected| match selected {
+            RowId::Run(first) => Some(party::party_id(context, first)),
+            _ => {
+                rows.iter().find(|row| chains::is_in_run(context, **row, selected)).map_or(Some(selected), id)
+            }
+        });
+    }
+
+    fn wanted(&self, all_locks: bool) -> Wanted {
+        let folded = self.filter.is_empty();
+        Wanted { all_locks, folded, runs: folded && !self.is_unfolded }
+    }
+
+    /// Whether there are runs that are unfolded.
+    pub fn is_unfolded(&self) -> bool {
+        self.is_unfolded
+    }
+
+    /// Whether a run hides the selected session.
+    fn hides_selected(&self, context: &Context<'_>, rows: &[Row]) -> bool {
+        self.selected
+            .is_some_and(|selected| rows.iter().any(|row| chains::is_in_run(context, *row, selected)))
     }
 
     /// Leaves the rows that the filter lets through; in a forest also those that they stand under.
@@ -351,7 +388,7 @@ impl PaneState {
         if self.marks.is_empty() {
             return;
         }
-        let all = || (self.pane.definition().rows)(context, Wanted { all_locks, folded: false });
+        let all = || (self.pane.definition().rows)(context, Wanted { all_locks, folded: false, runs: false });
         let rows = if self.filter.is_empty() { self.rows.clone() } else { all() };
         let there: FxHashSet<RowId> =
             rows.into_iter().filter_map(|row| self.pane.table().id(context, row)).collect();

@@ -12,6 +12,7 @@ mod past;
 mod pool;
 mod related;
 mod reports;
+mod runs;
 mod screens;
 mod signs;
 mod stakes;

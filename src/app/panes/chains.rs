@@ -53,7 +53,7 @@ impl Place<'_> {
         self.row.depth == 0
     }
 
-    /// Whether it stands for several that are alike.
+    /// Whether it represents several.
     fn is_group(self) -> bool {
         self.row.folded > 0
     }
@@ -79,6 +79,9 @@ impl Rows for Chains {
     }
 
     fn id(context: &Context<'_>, place: Place<'_>) -> Option<RowId> {
+        if place.row.is_run {
+            return Some(RowId::Run(place.party));
+        }
         if !place.is_group() {
             return Some(party_id(context, place.party));
         }
@@ -203,10 +206,17 @@ pub(super) static PANE: Definition = Definition {
         _ => None,
     },
     ..Definition::new(("Chains", "a session"), &COLUMNS, |context, wanted| {
-        let lines = forest::lines(context, wanted.folded);
+        let lines = forest::lines(context, wanted);
         if lines.is_empty() { transactions(context) } else { lines.into_iter().map(Row::Chain).collect() }
     })
 };
+
+/// Whether a session is one of those that a line represents which wait one behind the other.
+pub fn is_in_run(context: &Context<'_>, row: Row, id: RowId) -> bool {
+    let Row::Chain(line) = row else { return false };
+    let mut nodes = forest::run(&context.view.graph.tree, line.at as usize);
+    line.is_run && nodes.any(|node| party_id(context, node.party) == id)
+}
 
 /// How many of the longest transactions are listed.
 const TRANSACTIONS: usize = 50;
@@ -250,6 +260,7 @@ fn name(context: &Context<'_>, id: RowId) -> String {
             None => format!("Prepared transaction {xact}"),
         },
         RowId::Group(_, tag, _) => format!("Queue for {}", context.lock_label(&tag, None)),
+        RowId::Run(first) => format!("Sessions behind {}", first.pid()),
         _ => String::new(),
     }
 }

@@ -2,35 +2,39 @@
 
 use rustc_hash::FxHashMap;
 
+use super::definition::Wanted;
 use crate::app::context::Context;
 use crate::model::lock::LockMode;
-use crate::model::wait_graph::{Party, TreeNode};
+use crate::model::wait_graph::{Party, Tree, TreeNode};
 
 /// This many alike waiters that block nobody are shown as one line.
 const FOLD_FROM: usize = 4;
+
+/// This many sessions, each of which has exactly one behind it, are shown as one line.
+const RUN_FROM: u32 = 5;
 
 /// One line of the forest. The order of the fields leaves [`super::Row`] at 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub struct ChainRow {
-    /// Index in the tree's nodes; of waiters that are alike the one who has waited longest.
+    /// Index in the tree's nodes; of several waiters the one who has waited longest, or the first of a run.
     pub at: u32,
-    /// How many waiters that are alike it stands for; 0 for one that stands for itself.
+    /// How many waiters it represents; 0 if only its own.
     pub folded: u32,
-    /// How far in: 0 for a root, and one more for each it waits behind.
+    /// The level: 0 for a root, and one more behind each line.
     pub depth: u16,
-    /// How far in the deepest line of the forest is: all are indented alike.
-    pub deepest: u16,
     /// A bit for each depth above it at which another line follows, from 1 on; nothing is drawn for those beyond 15.
     pub rails: u16,
     /// The last one under its parent.
     pub last: bool,
     /// A filter does not let it through; it is there for what is under it, which it does.
     pub is_context: bool,
+    /// What it represents wait one behind the other; otherwise they wait side by side for the same.
+    pub is_run: bool,
 }
 
-/// The lines of the forest. `fold` puts waiters that are alike into one line; a filter wants each by itself.
-pub(super) fn lines(context: &Context<'_>, fold: bool) -> Vec<ChainRow> {
+/// The lines of the forest, with those in one line that may be.
+pub(super) fn lines(context: &Context<'_>, wanted: Wanted) -> Vec<ChainRow> {
     let tree = &context.view.graph.tree;
     let mut rows = Vec::new();
     // Depth first without recursion: a chain may be thousands deep.
@@ -39,14 +43,19 @@ pub(super) fn lines(context: &Context<'_>, fold: bool) -> Vec<ChainRow> {
         stack.push(line(*top, 0, true));
         while let Some(row) = stack.pop() {
             rows.push(row);
-            if row.folded == 0
+            if row.is_run {
+                stack.extend(after_run(tree, row));
+            } else if row.folded == 0
                 && let Some(node) = tree.nodes.get(row.at as usize)
             {
-                let mut below = if fold {
+                let mut below = if wanted.folded {
                     children(context, node, row.depth + 1)
                 } else {
                     node.children.iter().map(|child| line(*child, row.depth + 1, false)).collect()
                 };
+                if wanted.runs && row.depth > 0 {
+                    below.iter_mut().for_each(|row| fold_run(tree, row));
+                }
                 if let Some(last) = below.last_mut() {
                     last.last = true;
                 }
@@ -58,12 +67,33 @@ pub(super) fn lines(context: &Context<'_>, fold: bool) -> Vec<ChainRow> {
     rows
 }
 
-/// What leads to each row: how far in the deepest is, and which lines go on past it, from a parent to the next of its children.
+/// The sessions of a run from one on: each has exactly one behind it.
+pub(super) fn run(tree: &Tree, first: usize) -> impl Iterator<Item = &TreeNode> {
+    let has_one = |node: &&TreeNode| node.children.len() == 1 && node.cycle.is_none();
+    let next = |node: &&TreeNode| node.children.first().and_then(|child| tree.nodes.get(*child));
+    std::iter::successors(tree.nodes.get(first), next).take_while(has_one)
+}
+
+/// Lets a line represent the run that it begins, if that is long.
+fn fold_run(tree: &Tree, row: &mut ChainRow) {
+    let is_own = row.folded == 0;
+    let length = if is_own { run(tree, row.at as usize).count() } else { 0 };
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    if length >= RUN_FROM {
+        (row.folded, row.is_run) = (length, true);
+    }
+}
+
+/// The line of the session behind a run.
+fn after_run(tree: &Tree, row: ChainRow) -> Option<ChainRow> {
+    let last = run(tree, row.at as usize).last()?;
+    Some(line(*last.children.first()?, row.depth + 1, true))
+}
+
+/// The levels at which a line is drawn past each row, from a parent to the next of its children.
 fn lead(rows: &mut [ChainRow]) {
-    let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
     let mut open: u16 = 0;
     for row in rows {
-        row.deepest = deepest;
         let own = 1u16.checked_shl(row.depth.into()).unwrap_or(0);
         open &= own.wrapping_sub(1);
         row.rails = open;
@@ -105,9 +135,9 @@ pub(super) fn line(at: usize, depth: u16, last: bool) -> ChainRow {
         folded: 0,
         depth,
         last,
-        deepest: 0,
         rails: 0,
         is_context: false,
+        is_run: false,
     }
 }
 
@@ -168,7 +198,6 @@ mod tests {
         lead(&mut rows);
         let rails: Vec<u16> = rows.iter().map(|row| row.rails).collect();
         assert_eq!(rails, [0, 0, 0b10, 0b110, 0b10, 0, 0, 0]);
-        assert!(rows.iter().all(|row| row.deepest == 3));
         let mut deep: Vec<ChainRow> = (0..40).map(|depth| line(0, depth, false)).collect();
         lead(&mut deep);
         assert_eq!(deep[39].rails, 0xfffe, "beyond sixteen nothing is drawn");

@@ -28,7 +28,7 @@ mod lock_age;
 mod lock_order;
 pub mod locks;
 mod other_leases;
-mod party;
+pub mod party;
 pub mod query;
 pub mod queue;
 mod row;

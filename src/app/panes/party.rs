@@ -60,7 +60,7 @@ pub(super) fn state_value<'a>(context: &Context<'a>, party: Party) -> Value<'a> 
 }
 
 /// What the row of a party is about: a session with its start, or a prepared transaction.
-pub(super) fn party_id(context: &Context<'_>, party: Party) -> RowId {
+pub fn party_id(context: &Context<'_>, party: Party) -> RowId {
     match party {
         Party::Prepared(xact) => RowId::Prepared(xact),
         Party::Backend(pid) => RowId::Backend(context.view.backend_id(pid)),

@@ -71,6 +71,8 @@ pub enum RowId {
     Prepared(VirtualTransaction),
     /// Waiters for one lock in one mode behind one party, folded into a line.
     Group(Party, LockTag, LockMode),
+    /// Sessions that wait one behind the other, folded into a line, by the first.
+    Run(Party),
     /// A lock, its holder, and the mode in which it is held.
     Lock(LockTag, Owner, LockMode),
     /// A lock that sessions wait for, whichever they are: of a row its tuple lock.
@@ -113,7 +115,7 @@ impl RowId {
         match self {
             Self::Finding(..) => Pane::Findings,
             Self::Backend(_) => Pane::Backends,
-            Self::Prepared(_) | Self::Group(..) => Pane::Chains,
+            Self::Prepared(_) | Self::Group(..) | Self::Run(_) => Pane::Chains,
             Self::Lock(..) => Pane::Held,
             Self::Awaited(_) => Pane::Locks,
             Self::Waits(_) => Pane::Waits,

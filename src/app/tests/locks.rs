@@ -12,7 +12,7 @@ fn row(place: u16) -> LockTag {
 }
 
 /// The text of the columns of the focused pane, row by row.
-fn cells(app: &App, room: u16) -> Vec<String> {
+pub(super) fn cells(app: &App, room: u16) -> Vec<String> {
     let (context, table) = (app.context().unwrap(), app.focus.table());
     let line = |row: &Row| {
         let cell = |at| table.cell(&context, *row, at, room).text;

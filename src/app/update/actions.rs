@@ -74,6 +74,7 @@ impl App {
     pub(super) fn open(&mut self) -> Update {
         match self.pane(self.focus).selected {
             Some(RowId::Event(number, count)) => self.go_to_event(number, count),
+            Some(RowId::Run(_)) => self.unfold(true),
             Some(selected) => {
                 let subject = self.context().map_or(selected, |context| opened(&context, selected));
                 self.open_page(Page::Detail { subject, scroll: 0 })
@@ -86,18 +87,29 @@ impl App {
         }
     }
 
+    fn unfold(&mut self, is_unfolded: bool) -> Update {
+        let (all_locks, seen) = (self.all_locks, self.table_rows);
+        self.with_pane(self.focus, |state, context| {
+            state.unfold(is_unfolded, context);
+            state.rebuild(all_locks, seen, context);
+        });
+        Update::redraw()
+    }
+
     pub(super) fn open_page(&mut self, page: Page) -> Update {
         self.pages.push(page);
         Update::redraw()
     }
 
-    /// One step back: the filter, then the marks, then the zoom, then the findings or events that led here, then what is followed.
+    /// One step back: the filter, then the marks, then what is unfolded, then the zoom, then the findings or events that led here, then what is followed.
     pub(super) fn back(&mut self) -> Update {
         let state = self.pane_mut(self.focus);
         if !state.filter_text.is_empty() {
             self.set_filter(self.focus, "");
         } else if !state.marks.is_empty() {
             state.marks.clear();
+        } else if state.is_unfolded() {
+            return self.unfold(false);
         } else if self.zoom {
             return self.toggle_zoom();
         } else if let Some(Origin { screen, focus, page, all_locks }) = self.jumped_from.take() {

@@ -10,17 +10,22 @@ use crate::app::panes::party::{root_state, state_value};
 use crate::app::panes::{Cell, Value};
 use crate::model::finding::Severity;
 use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::lock_waits::contended;
 use crate::model::object_class;
 use crate::model::promise::Promise;
-use crate::model::wait_graph::Party;
+use crate::model::wait_graph::{Party, TreeNode};
 
 pub(super) fn pid(place: Place<'_>, room: u16) -> Cell {
     let label = match place.party {
+        _ if place.row.is_run => {
+            let deep = if place.row.folded < 1_000 { " deep" } else { "" };
+            format!("…{}{deep}", crate::text::count(place.row.folded.into()))
+        }
         _ if place.is_group() => "queue".to_owned(),
         Party::Backend(pid) => pid.to_string(),
         Party::Prepared(_) => "prepared".to_owned(),
     };
-    let spare = usize::from(room).saturating_sub(label.len());
+    let spare = usize::from(room).saturating_sub(label.chars().count());
     let tone = if place.is_top() { Tone::Title } else { Tone::Plain };
     Cell::toned(format!("{}{label}", guide(place.row, spare)), tone)
 }
@@ -50,6 +55,9 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
     let Some((node, waiter)) = place.node.zip(place.waiter) else {
         return root_state(context, place.party, usize::from(room));
     };
+    if place.row.is_run {
+        return Cell::plain(rows_of_run(context, place));
+    }
     let tag = place.tag(context);
     let what = tag.map_or_else(|| "?".to_owned(), |tag| context.wait_label(&tag, waiter.pid));
     let more = match node.unseen_blockers() {
@@ -73,6 +81,25 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
         None => ("", Tone::Plain),
     };
     Cell::toned(fit_names(format!("{cycle}{wants}{more}"), room), tone)
+}
+
+/// What the sessions of a run wait for: `8 rows of accounts`, if all are of one table.
+fn rows_of_run(context: &Context<'_>, place: Place<'_>) -> String {
+    let number = crate::text::count(place.row.folded.into());
+    let awaited = |node: &TreeNode| {
+        let (queue, _) = node.waits?;
+        let tag = &context.view.graph.queues.get(queue)?.tag;
+        Some(contended(context.awaited(tag, node.party.pid())))
+    };
+    let mut tags = forest::run(&context.view.graph.tree, place.row.at as usize).map(awaited);
+    let first = tags.next().flatten().filter(|tag| tag.locktype() == LockType::Tuple);
+    match first.filter(|first| tags.all(|tag| tag == Some(*first))) {
+        Some(rows) => {
+            let table = rows.with_locktype(LockType::Relation);
+            format!("{number} rows of {}", context.lock_label(&table, None))
+        }
+        None => format!("{number} locks"),
+    }
 }
 
 pub(super) fn wait(context: &Context<'_>, place: Place<'_>) -> Option<f64> {
@@ -149,6 +176,9 @@ pub(super) fn sorted(context: &Context<'_>, place: Place<'_>, of: fn(Promise) ->
 
 pub(super) fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
     match place.party {
+        _ if place.row.is_run => {
+            Cell::plain(format!("{} sessions", crate::text::count(place.row.folded.into())))
+        }
         _ if place.is_group() => Cell::plain(whose(context, place, room)),
         Party::Prepared(xact) => Cell::server(context.prepared(xact).and_then(|row| row.owner.as_deref())),
         Party::Backend(pid) => {
@@ -196,6 +226,7 @@ pub(super) fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'
 /// The current or last statement; for a prepared transaction its gid.
 pub(super) fn query(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
     match place.party {
+        _ if place.row.is_run => Cell::plain("Enter unfolds"),
         Party::Prepared(xact) => context.prepared(xact).map_or_else(Cell::default, |row| {
             Cell::plain(format!("gid {}", crate::text::one_line(&row.gid)))
         }),
