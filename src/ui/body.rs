@@ -123,17 +123,20 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
     let offset = table::offset(rest, pane, app, viewport);
     let out = scrolled_out(&context, (pane, offset), usize::from(rest.height), app);
     draw_title(frame, title, (pane, facts(pane, app)), out, app, theme);
+    let is_quiet = pane == Pane::Findings && app.pane(pane).filter.is_empty();
+    if is_quiet {
+        let rows = u16::try_from(app.pane(pane).rows.len()).unwrap_or(u16::MAX);
+        for (y, line) in (rest.y.saturating_add(rows)..rest.bottom()).zip(findings::quiet(&context)) {
+            draw_line(frame, Rect { y, height: 1, ..rest }, &line, theme);
+        }
+    }
     if app.pane(pane).rows.is_empty() {
-        let is_quiet = pane == Pane::Findings && app.pane(pane).filter.is_empty();
-        let line = if is_quiet {
-            findings::quiet()
-        } else {
+        if !is_quiet {
             let room = usize::from(rest.width).saturating_sub(2);
-            Line::new().with(format!("  {}", nothing(pane, app, &context, room)), Tone::Dim)
-        };
-        let skipped = u16::from(!pane.definition().is_headless);
-        let place = Rect { y: rest.y + skipped, height: rest.height.saturating_sub(skipped), ..rest };
-        draw_line(frame, place, &line, theme);
+            let line = Line::new().with(format!("  {}", nothing(pane, app, &context, room)), Tone::Dim);
+            let skipped = u16::from(!pane.definition().is_headless);
+            draw_line(frame, split_top(rest, skipped).1, &line, theme);
+        }
         if app.focus == pane {
             viewport.page_rows = usize::from(rest.height);
         }

@@ -232,6 +232,18 @@ fn a_quiet_server_is_a_quiet_screen() {
 }
 
 #[test]
+fn a_quiet_server_says_what_comes_next() {
+    for (width, height) in SIZES {
+        let mut builder = sample::jobs(0.0);
+        builder.executions.clear();
+        builder.locks.clear();
+        builder.prepared.clear();
+        builder.tasks.retain(|task| task.next_run_at.is_some_and(|at| at > sample::at(0.0)));
+        check("quiet_tasks", &mut Stage::new(width, height).view(builder.view()));
+    }
+}
+
+#[test]
 fn before_the_first_answer() {
     check_whole("connecting", &mut Stage::new(80, 24));
 }

@@ -106,7 +106,8 @@ pub(crate) fn deaf_client(
         [kind, &length, body.as_bytes()].concat()
     };
     // The first message has the protocol's version, 3.0, in place of a kind ("Message Formats").
-    let parameters: String = parameters.iter().map(|(name, value)| format!("{name}\0{value}\0")).collect();
+    let parameters =
+        parameters.iter().flat_map(|(name, value)| [*name, "\0", *value, "\0"]).collect::<String>();
     let startup = format!("\0\x03\0\0user\0postgres\0database\0{database}\0{parameters}\0");
     client.write_all(&message(b"", &startup)).unwrap();
     client.write_all(&message(b"Q", &format!("{statement}\0"))).unwrap();

@@ -12,7 +12,7 @@ use super::row::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
-use crate::model::finding::{self, Finding, Severity};
+use crate::model::finding::{self, Finding, Severity, lock_table};
 use crate::text;
 
 /// Findings, as the view has them.
@@ -114,7 +114,24 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     some.map(|(count, word, tone)| (format!("{} {word}", text::count(count as u64)), tone)).collect()
 }
 
-/// Row 4 if there is no finding at all.
-pub fn quiet() -> Line {
-    Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim)
+/// How far the server is from trouble, below the findings if none of them is more than information.
+pub fn quiet(context: &Context<'_>) -> Vec<Line> {
+    let deadlocks = context.snapshot.server().map_or(0, |server| server.deadlocks);
+    let deadlocks = (deadlocks > 0).then(|| {
+        let number = text::count(deadlocks);
+        format!(
+            "{number} {} since the statistics were reset",
+            if deadlocks == 1 { "deadlock" } else { "deadlocks" }
+        )
+    });
+    let next = super::tasks::next_task(context).map(|next| format!("next task: {next}"));
+    let facts = [lock_table::fill(context.snapshot_view()), deadlocks, next];
+    let info = |fact: String| Line::new().with(format!("  info        {fact}"), Tone::Dim);
+    let findings = &context.view.findings;
+    if findings.iter().any(|finding| finding.severity != Severity::Info) {
+        return Vec::new();
+    }
+    let ok = Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim);
+    let ok = findings.is_empty().then_some(ok);
+    ok.into_iter().chain(facts.into_iter().flatten().map(info)).collect()
 }

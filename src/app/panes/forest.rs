@@ -54,7 +54,9 @@ pub(super) fn lines(context: &Context<'_>, wanted: Wanted) -> Vec<ChainRow> {
                     node.children.iter().map(|child| line(*child, row.depth + 1, false)).collect()
                 };
                 if wanted.runs && row.depth > 0 {
-                    below.iter_mut().for_each(|row| fold_run(tree, row));
+                    for row in &mut below {
+                        fold_run(tree, row);
+                    }
                 }
                 if let Some(last) = below.last_mut() {
                     last.last = true;

@@ -21,7 +21,7 @@ mod idle_lock;
 mod lease;
 mod limit;
 pub mod lock_name_query;
-mod lock_table;
+pub mod lock_table;
 mod long_running;
 mod new_roots;
 mod pile_up;

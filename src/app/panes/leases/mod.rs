@@ -244,6 +244,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if expired > 0 {
         facts.push((format!("{expired} expired"), Tone::Warning));
     }
+    facts.extend(first_to_expire(context).filter(|_| expired == 0).map(|first| (first, Tone::Plain)));
     facts.extend(cut(tables));
     let redis = &context.snapshot.systems.redis;
     facts.extend(redis.down_text().map(|down| (format!("redis {down}"), Tone::Warning)));
@@ -251,6 +252,18 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
         facts.push(("redis: not all keys".to_owned(), Tone::Dim));
     }
     facts
+}
+
+/// `first to expire: 7 in 8s`.
+fn first_to_expire(context: &Context<'_>) -> Option<String> {
+    let rows = context.view.leases.rows.iter().filter(|row| row.state == LeaseState::Held);
+    let ends = rows.filter_map(|row| Some((row.left?, row)));
+    let (left, row) = ends.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(format!(
+        "first to expire: {} in {}",
+        text::fit(&text::one_line(&row.name), 20),
+        text::age(left.max(0.0))
+    ))
 }
 
 /// Leases that have expired, for the header: `1 lease expired`; none where none has.

@@ -273,7 +273,10 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let running: u32 = running.into_iter().map(|state| counts.of(state)).sum();
     let mut facts = staleness(context);
     facts.push((format!("{running} running"), Tone::Plain));
-    facts.extend(urgent(context));
+    let urgent = urgent(context);
+    let next = next_task(context).filter(|_| urgent.is_empty());
+    facts.extend(next.map(|next| (format!("next: {next}"), Tone::Plain)));
+    facts.extend(urgent);
     let doubtful = [TaskState::LeftOver, TaskState::Settling, TaskState::Unknown];
     facts.extend(doubtful.into_iter().filter_map(|state| count(context, state)));
     if context.snapshot.task_sets.iter().any(|set| set.tasks_cut) {
@@ -284,6 +287,18 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     }
     facts
 }
+
+/// The task that is due next, and when: `send digests in 12s`.
+pub(super) fn next_task(context: &Context<'_>) -> Option<String> {
+    let rows = context.view.tasks.rows.iter().filter(|row| row.state != TaskState::Disabled);
+    let due = rows.filter_map(|row| Some((row.due_in(context.snapshot).filter(|left| *left >= 0.0)?, row)));
+    let (left, row) = due.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let name = row.name(context.snapshot);
+    Some(format!("{} in {}", text::fit(&text::one_line(&name), NAME), text::age(left)))
+}
+
+/// Characters of a task's name in a title.
+const NAME: usize = 30;
 
 /// How many need somebody, the worst first.
 fn urgent(context: &Context<'_>) -> Vec<Fact> {

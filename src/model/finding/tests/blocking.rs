@@ -51,7 +51,7 @@ fn a_root_explains_what_kind_of_process_it_is() {
         (of("autovacuum worker", vacuum, State::Active), "autovacuum to prevent wraparound 1m00s", None),
         (of("autovacuum worker", "autovacuum: ANALYZE a", State::Active), "autovacuum 1m00s", Some("cancel")),
         (of("startup", "", State::Other), "startup process (the cause is on the primary)", None),
-        (of("walsender", "", State::Active), "walsender active 41s (Client ClientRead)", Some("cancel")),
+        (of("walsender", "", State::Active), "walsender active 41s (Client ClientRead)", Some("terminate")),
         (
             of("client backend", "COPY t FROM STDIN", State::Active),
             "active 41s (Client ClientRead)",

@@ -3,12 +3,15 @@
 mod cases;
 mod processes;
 
+use std::sync::Arc;
+
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::once::once;
 use locktop::model::consequence::Effect;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::Verb;
 use locktop::model::thresholds::Thresholds;
+use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
 use tokio_postgres::Client;
@@ -38,9 +41,13 @@ async fn number(look: &Client, sql: &str) -> i64 {
 const HALF_DONE: &str = "SELECT (SELECT count(*) FROM pg_index WHERE NOT indisvalid AND indexrelid >= 16384)
     + (SELECT count(*) FROM pg_inherits WHERE inhdetachpending)";
 
+async fn view(info: &ConnInfo) -> Arc<View> {
+    once(info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap()
+}
+
 /// What a verb is said to do to a process.
 async fn said(info: &ConnInfo, verb: Verb, pid: i32) -> Effect {
-    let view = once(info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
+    let view = view(info).await;
     let snapshot = view.with_snapshot().unwrap();
     snapshot.consequence(verb, snapshot.backend(pid).unwrap()).effect
 }
@@ -63,8 +70,8 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     let deaf = is_deaf.then(|| deaf_client(server, info, &[("application_name", "deaf")], case.then));
     let victim_pid = if is_deaf { pid_of(&look, "deaf").await } else { pid(&victim).await };
     let _ = victim.batch_execute(case.before).await;
-    let victim = std::sync::Arc::new(victim);
-    let running = std::sync::Arc::clone(&victim);
+    let victim = Arc::new(victim);
+    let running = Arc::clone(&victim);
     let task = (!case.then.is_empty() && !is_deaf)
         .then(|| tokio::spawn(async move { run(&running, case.then).await }));
     let seen = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = $1";

@@ -3,13 +3,15 @@
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::consequence::Effect;
 use locktop::model::plan::Verb;
+use locktop::model::wait_graph::Party;
+use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_postgres::Client;
 
 use super::super::stage::{is_there, pid};
 use super::super::support::{self, conninfo, database, deaf_client, open, wait_until};
-use super::{number, said};
+use super::{number, said, view};
 
 const BOTH: [Verb; 2] = [Verb::Cancel, Verb::Terminate];
 
@@ -53,6 +55,15 @@ impl<'a> Stage<'a> {
         assert_eq!(said(&self.info, verb, pid).await, effect, "{}: {verb:?}", self.server.version());
     }
 
+    /// It is a root, and no shortcut is offered against it; the reason.
+    async fn no_remedy(&self, pid: i32) -> String {
+        let view = view(&self.info).await;
+        let root = view.graph.roots.iter().find(|root| root.party == Party::Backend(pid));
+        assert_eq!(root.map(|root| root.blocked), Some(1), "{pid}");
+        let snapshot = view.with_snapshot().unwrap();
+        snapshot.remedy(snapshot.backend(pid).unwrap(), false).unwrap_err()
+    }
+
     /// Ends it, and waits until what was said has come: another process in its place.
     async fn starts_again(&self, verb: Verb, condition: &str) {
         let first = self.find(condition).await;
@@ -94,10 +105,16 @@ async fn drop_database(stage: &Stage<'_>) {
         let dropping = tokio::spawn(async move { victim.batch_execute("DROP DATABASE tenant").await });
         stage.find(&format!("pid = {victim_pid} AND wait_event = 'ProcSignalBarrier'")).await;
         stage.says(verb, victim_pid, Effect::InvalidDatabase).await;
+        let behind = stage.info.clone().with_dbname("tenant");
+        let behind = tokio::spawn(async move { connect(&behind).await.map(|_| ()) });
+        let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'object' AND classid = 1262 AND objid <> 0 AND NOT granted";
+        wait_until("the connection", async || number(&stage.look, waits).await == 1).await;
+        assert!(stage.no_remedy(victim_pid).await.contains("find the process that does not answer"));
         stage.signal(verb, victim_pid).await;
         assert!(dropping.await.unwrap().is_err());
         let invalid = "SELECT count(*) FROM pg_database WHERE datname = 'tenant' AND datconnlimit = -2";
         assert_eq!(number(&stage.look, invalid).await, 1, "{verb:?}");
+        assert!(behind.await.unwrap().is_err(), "an invalid database accepts no connection");
         kill_process(stopped, Signal::CONT).unwrap();
         stage.run("DROP DATABASE tenant").await;
     }
@@ -120,13 +137,21 @@ async fn autovacuum(stage: &Stage<'_>) {
         stage.starts_again(verb, &of("bin", "")).await;
     }
     stage.run("ALTER TABLE bin SET (autovacuum_enabled = off)").await;
-    stage.run(&format!("CREATE TABLE meter WITH (autovacuum_freeze_max_age = 100000, autovacuum_freeze_min_age = 0, {SLOW}) AS {fill}")).await;
+    stage.run(&format!("CREATE TABLE meter WITH (autovacuum_enabled = off, autovacuum_freeze_max_age = 100000, autovacuum_freeze_min_age = 0, {SLOW}) AS {fill}")).await;
     // Each subtransaction takes a transaction ID.
     let burn = "BEGIN INSERT INTO burnt VALUES (1); RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END";
     stage.run("CREATE TABLE burnt (i int)").await;
     for _ in 0..11 {
         stage.run(&format!("DO $$ BEGIN FOR i IN 1..10000 LOOP {burn}; END LOOP; END $$")).await;
     }
+    let vacuum = stage.find(&of("meter", " (to prevent wraparound)")).await;
+    let alters = open(&stage.info).await.client;
+    let altering =
+        tokio::spawn(async move { alters.batch_execute("ALTER TABLE meter ADD COLUMN n int").await });
+    let alter = stage.find("wait_event = 'relation' AND query LIKE 'ALTER TABLE meter%'").await;
+    assert!(stage.no_remedy(vacuum).await.contains("cancel the statement that waits behind it"));
+    stage.signal(Verb::Cancel, alter).await;
+    assert!(altering.await.unwrap().is_err());
     for verb in BOTH {
         stage.starts_again(verb, &of("meter", " (to prevent wraparound)")).await;
     }
