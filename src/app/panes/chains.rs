@@ -206,7 +206,7 @@ pub(super) static PANE: Definition = Definition {
         _ => None,
     },
     ..Definition::new(("Chains", "a session"), &COLUMNS, |context, wanted| {
-        let lines = forest::lines(context, wanted);
+        let lines = forest::lines(context, wanted.folded, wanted.runs);
         if lines.is_empty() { transactions(context) } else { lines.into_iter().map(Row::Chain).collect() }
     })
 };

@@ -2,7 +2,6 @@
 
 use rustc_hash::FxHashMap;
 
-use super::definition::Wanted;
 use crate::app::context::Context;
 use crate::model::lock::LockMode;
 use crate::model::wait_graph::{Party, Tree, TreeNode};
@@ -33,8 +32,8 @@ pub struct ChainRow {
     pub is_run: bool,
 }
 
-/// The lines of the forest, with those in one line that may be.
-pub(super) fn lines(context: &Context<'_>, wanted: Wanted) -> Vec<ChainRow> {
+/// The lines of the forest. Waiters that are alike are one line if `folded`, and those that wait one behind the other if `runs`.
+pub(super) fn lines(context: &Context<'_>, folded: bool, runs: bool) -> Vec<ChainRow> {
     let tree = &context.view.graph.tree;
     let mut rows = Vec::new();
     // Depth first without recursion: a chain may be thousands deep.
@@ -48,12 +47,12 @@ pub(super) fn lines(context: &Context<'_>, wanted: Wanted) -> Vec<ChainRow> {
             } else if row.folded == 0
                 && let Some(node) = tree.nodes.get(row.at as usize)
             {
-                let mut below = if wanted.folded {
+                let mut below = if folded {
                     children(context, node, row.depth + 1)
                 } else {
                     node.children.iter().map(|child| line(*child, row.depth + 1, false)).collect()
                 };
-                if wanted.runs && row.depth > 0 {
+                if runs && row.depth > 0 {
                     for row in &mut below {
                         fold_run(tree, row);
                     }
