@@ -171,33 +171,60 @@ fn state(state: TaskState) -> RunState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::plan::Selection;
+    use crate::model::plan::{Rights, Selection};
     use crate::model::task::TaskTables;
+    use crate::model::view::View;
     use crate::sample::{self, Builder};
+
+    /// Three executions past their timeout; this session holds the key of the last one.
+    fn view(holder: &str) -> View {
+        let mut b = Builder::default();
+        for (id, name) in [(1, "sure"), (2, "guess"), (3, "held")] {
+            b.task(id, name, "sql", 1800.0, -60.0);
+            let row = b.execution(id, "w-1", "running", 3000.0, None);
+            (row.lock_id, row.heartbeat_at) = (Some(if id == 2 { 77 } else { id }), None);
+        }
+        b.session(7, holder, crate::model::backend::State::Idle, 5.0, "");
+        b.lock(7, sample::advisory(3), crate::model::lock::LockMode::Exclusive, None);
+        let mut snapshot = b.snapshot();
+        let set = snapshot.task_sets[0].clone();
+        let tables = TaskTables {
+            own_keys: false,
+            schedules: "public.scheduled_tasks".into(),
+            ..TaskTables::clone(&set.tables)
+        };
+        let set = crate::model::task::TaskSet::new(tables.into(), set.tasks, set.executions);
+        snapshot.task_sets = vec![set].into();
+        sample::view(snapshot, 1)
+    }
+
+    #[test]
+    fn the_session_of_a_slow_one_is_terminated_if_the_role_is_permitted_to() {
+        let view = view("app@w-1");
+        let rights = Rights {
+            role: "ops".into(),
+            version_num: 170_000,
+            read_all_stats: true,
+            signal_backend: true,
+            superusers: vec!["app".into()],
+            ..Rights::default()
+        };
+        let plan = |rights, terminate| {
+            let context = PlanContext { view: &view, rights, own_pids: &[], terminated: &[] };
+            let request =
+                Request { select: Selection::Longer(None), task: Some("held".to_owned()), terminate };
+            published_plan(&context, "public", &request, 30.0).unwrap().0.rows.remove(0)
+        };
+        assert!(matches!(plan(None, true).step, Step::Terminate { pid: 7, .. }));
+        assert_eq!(plan(None, false).step, Step::Leave(Reason::Held));
+        let refused = plan(Some(&rights), true);
+        assert_eq!(refused.step, Step::Leave(Reason::Held));
+        assert!(refused.effect(30.0).contains("only a superuser is"), "{}", refused.effect(30.0));
+    }
 
     #[test]
     fn a_guess_is_taken_only_by_name_and_what_is_held_never() {
-        let view = || {
-            let mut b = Builder::default();
-            for (id, name) in [(1, "sure"), (2, "guess"), (3, "held")] {
-                b.task(id, name, "sql", 1800.0, -60.0);
-                let row = b.execution(id, "w-1", "running", 3000.0, None);
-                (row.lock_id, row.heartbeat_at) = (Some(if id == 2 { 77 } else { id }), None);
-            }
-            b.session(7, "app@psql", crate::model::backend::State::Idle, 5.0, "");
-            b.lock(7, sample::advisory(3), crate::model::lock::LockMode::Exclusive, None);
-            let mut snapshot = b.snapshot();
-            let set = snapshot.task_sets[0].clone();
-            let tables = TaskTables {
-                own_keys: false,
-                schedules: "public.scheduled_tasks".into(),
-                ..TaskTables::clone(&set.tables)
-            };
-            let set = crate::model::task::TaskSet::new(tables.into(), set.tasks, set.executions);
-            snapshot.task_sets = vec![set].into();
-            sample::view(snapshot, 1)
-        };
-        let view = view();
+        let view = view("app@psql");
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
         let plan = |select: Selection, task: Option<&str>| {
             let request = Request { select, task: task.map(str::to_owned), terminate: false };

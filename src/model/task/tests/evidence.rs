@@ -163,6 +163,10 @@ fn what_failed_and_is_not_tried_again_is_said_and_so_is_a_streak() {
             match *status {
                 "released" => row.status = Some("failed".into()),
                 "recovered" => (row.status, row.recovered_by) = (Some("failed".into()), Some("w-2".into())),
+                "ended" => {
+                    let error = format!("{}locktop (role ops)", crate::model::task::CLOSED[0]);
+                    (row.status, row.error) = (Some("failed".into()), Some(error.into()));
+                }
                 _ => {}
             }
         }
@@ -182,6 +186,8 @@ fn what_failed_and_is_not_tried_again_is_said_and_so_is_a_streak() {
         board(&["failed", "released", "failed", "completed"], Some(9.0)),
         ("idle", 2, false, first.clone())
     );
+    // Three deploys, with tables that have no column for that.
+    assert_eq!(board(&["ended", "ended", "ended", "completed"], Some(9.0)).1, 0);
     assert_eq!(board(&["recovered", "recovered", "completed"], Some(9.0)), ("idle", 0, false, first.clone()));
     assert_eq!(board(&["recovered", "recovered"], None), ("failed", 0, true, first), "given up all the same");
 }
