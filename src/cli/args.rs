@@ -279,9 +279,9 @@ pub struct ConnectArgs {
     /// one set (Redlock); URLs separated by commas are a set of their own. Command lines are visible to other users: put a password in the config.
     #[arg(long, value_name = "URL", global = true)]
     pub redis: Vec<String>,
-    /// Pattern of the Redis keys that are locks [default: lock:*]
+    /// Pattern of the Redis keys that are locks; can be given more than once [default: lock:*]
     #[arg(long, value_name = "GLOB", global = true)]
-    pub redis_pattern: Option<String>,
+    pub redis_pattern: Vec<String>,
 }
 
 /// `locktop snapshot`.

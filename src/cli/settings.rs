@@ -253,11 +253,12 @@ impl Cli {
         if servers.is_empty() {
             servers.clone_from(&config.sets);
         }
-        let pattern = flags.redis_pattern.clone().or_else(|| config.pattern.clone());
-        if servers.is_empty() && flags.redis_pattern.is_some() {
+        let of_flags = !flags.redis_pattern.is_empty();
+        let patterns = if of_flags { &flags.redis_pattern } else { &config.patterns }.clone();
+        if servers.is_empty() && of_flags {
             return Err(SettingsError::Usage("--redis-pattern needs a server: add --redis URL".to_owned()));
         }
-        Ok(Redis { sets: servers, pattern })
+        Ok(Redis { sets: servers, patterns })
     }
 
     /// Those of the command line, and of the target or else of the whole file.

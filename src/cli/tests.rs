@@ -327,7 +327,7 @@ fn redis_servers_come_from_the_command_line_or_the_target_or_the_config() {
             .iter()
             .map(|size| urls.by_ref().take(*size).collect::<Vec<_>>().join(","))
             .collect();
-        format!("{} {}", sets.join(" | "), redis.pattern.unwrap_or_default())
+        format!("{} {}", sets.join(" | "), redis.patterns.join(" "))
     };
     assert_eq!(found("app", ""), " ");
     assert_eq!(found("app", config), "everywhere:6379 mutex:*");
@@ -336,6 +336,7 @@ fn redis_servers_come_from_the_command_line_or_the_target_or_the_config() {
     let sets = "snapshot app --redis redis://a,redis://b,redis://c --redis redis://d --redis redis://e,redis://f --redis redis://g";
     assert_eq!(found(sets, config), "d:6379,g:6379 | a:6379,b:6379,c:6379 | e:6379,f:6379 mutex:*");
     assert_eq!(found("--redis-pattern l:* app", config), "everywhere:6379 l:*");
+    assert_eq!(found("--redis-pattern l:* --redis-pattern m:* app", config), "everywhere:6379 l:* m:*");
     assert_eq!(found("demo --redis redis://c", ""), "c:6379 ");
 }
 

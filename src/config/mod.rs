@@ -130,8 +130,8 @@ impl std::fmt::Debug for Target {
 pub struct Redis {
     /// The servers, in sets; empty where none is configured.
     pub sets: RedisSets,
-    /// Which keys are locks, as a glob of Redis; `lock:*` where nothing is said.
-    pub pattern: Option<String>,
+    /// Which keys are locks, as globs of Redis; empty for `lock:*`.
+    pub patterns: Vec<String>,
 }
 
 /// A name for an advisory lock key.

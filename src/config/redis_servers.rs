@@ -12,7 +12,7 @@ const URLS_EXPECTED: &str = "a list of URLs, urls = [\"redis://host\"]";
 /// A server, or a list of them, as it stands in the file.
 type Item<'i> = Spanned<DeValue<'i>>;
 
-/// Servers and pattern. A value of `urls` may hold a password: it is never repeated.
+/// Servers and patterns. A value of `urls` may hold a password: it is never repeated.
 pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>) -> Option<Redis> {
     let Some(table) = value.get_ref().as_table() else {
         reader.mistake(
@@ -22,8 +22,10 @@ pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>
         return None;
     };
     reader.only(table, &format!(" in [{section}]"), &["urls", "pattern"]);
-    let pattern = get(table, "pattern")
-        .and_then(|value| reader.string("pattern", value, "a pattern in quotes, such as \"lock:*\""));
+    let patterns = get(table, "pattern").map_or_else(Vec::new, |value| match value.get_ref().as_array() {
+        Some(list) => list.iter().filter_map(|item| pattern(reader, item)).collect(),
+        None => pattern(reader, value).into_iter().collect(),
+    });
     let Some(list) = get(table, "urls") else {
         reader.mistake(&value.span(), format!("[{section}] has no servers: expected {URLS_EXPECTED}"));
         return None;
@@ -40,7 +42,11 @@ pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>
     for list in items.iter().filter_map(|item| item.get_ref().as_array()) {
         add(reader, &mut sets, &list.iter().collect::<Vec<_>>());
     }
-    Some(Redis { sets, pattern })
+    Some(Redis { sets, patterns })
+}
+
+fn pattern(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<String> {
+    reader.string("pattern", value, "a pattern in quotes, such as \"lock:*\", or a list of them")
 }
 
 /// One more set. A server that is named twice is left out.

@@ -9,8 +9,8 @@ use crate::model::redis_lease::RedisLeases;
 /// Which keys are read as locks, how often, and how much of a server's time that may take.
 #[derive(Debug, Clone)]
 pub struct RedisOptions {
-    /// Which keys are locks, as a glob of Redis.
-    pub pattern: String,
+    /// Which keys are locks, as globs of Redis.
+    pub patterns: Vec<String>,
     /// From the beginning of one round to that of the next.
     pub interval: Duration,
     /// Longest wait for a connection, and for each answer.
@@ -26,7 +26,7 @@ pub struct RedisOptions {
 impl Default for RedisOptions {
     fn default() -> Self {
         Self {
-            pattern: "lock:*".to_owned(),
+            patterns: vec!["lock:*".to_owned()],
             interval: Duration::from_secs(1),
             timeout: Duration::from_millis(500),
             most_keys: 1000,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use rustc_hash::FxHashMap;
 use tokio::sync::watch::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
@@ -17,7 +18,8 @@ use super::read;
 use super::scan::{self, Cursor};
 use super::sets::RedisSets;
 use crate::clock;
-use crate::model::redis_lease::{Bytes, RedisLeases, ServerReading, merge_sets};
+use crate::model::Timestamp;
+use crate::model::redis_lease::{Bytes, LockValue, RedisLeases, ServerReading, merge_sets};
 use locktop_locks::redis::Connection;
 use locktop_locks::redis::RedisFault;
 use locktop_locks::redis::RedisUrl;
@@ -74,13 +76,23 @@ struct Round {
     /// How many of them each set has.
     sets: Vec<usize>,
     keys: BTreeSet<Bytes>,
+    /// What was seen of each lock that is held, by set and key.
+    held: FxHashMap<(usize, Bytes), Held>,
     options: RedisOptions,
+}
+
+/// What was seen of a lock while one holder had it.
+#[derive(Debug, Clone)]
+struct Held {
+    holder: LockValue,
+    since: Timestamp,
+    longest: Option<i64>,
 }
 
 impl Round {
     fn new(servers: &RedisSets, options: RedisOptions) -> Self {
         let members = servers.servers().cloned().map(Member::new).collect();
-        Self { members, sets: servers.sizes(), keys: BTreeSet::new(), options }
+        Self { members, sets: servers.sizes(), keys: BTreeSet::new(), held: FxHashMap::default(), options }
     }
 
     async fn go(&mut self) -> RedisLeases {
@@ -99,13 +111,29 @@ impl Round {
             join_all(self.members.iter_mut().map(|member| member.read(&keys, options.timeout))).await;
         let mut leases = merge_sets(&readings, &self.sets);
         if leases.down() < leases.servers.len() {
-            leases.read_at = Some(clock::wall());
+            let now = clock::wall();
+            leases.read_at = Some(now);
+            self.remember(&mut leases, now);
             // What no server has is forgotten; one that was down finds its own again.
             self.keys = leases.rows.iter().map(|row| row.key.clone()).collect();
         }
-        let looking = |member: &Member| member.connection.is_ok() && !member.cursor.complete;
+        let looking = |member: &Member| member.connection.is_ok() && !member.is_complete();
         leases.cut = left_out || self.members.iter().any(looking);
         leases
+    }
+
+    /// Says of each lock since when its holder has been seen, and the longest time it had left. Redis stores neither.
+    fn remember(&mut self, leases: &mut RedisLeases, now: Timestamp) {
+        let mut before = std::mem::take(&mut self.held);
+        for row in &mut leases.rows {
+            let key = (row.set, row.key.clone());
+            let known = before.remove(&key).filter(|held| held.holder.is_of(&row.holder));
+            let (since, longest) = known.map_or((now, None), |held| (held.since, held.longest));
+            let left = row.expiry.left().and_then(|left| i64::try_from(left.as_millis()).ok());
+            let longest = longest.max(left);
+            (row.since, row.longest) = (Some(since), longest);
+            self.held.insert(key, Held { holder: row.holder.clone(), since, longest });
+        }
     }
 }
 
@@ -115,7 +143,8 @@ struct Member {
     server: RedisUrl,
     /// Or why there is none.
     connection: Result<Connection, Option<RedisFault>>,
-    cursor: Cursor,
+    /// For each pattern.
+    cursors: Vec<Cursor>,
     /// Failures in a row since the last answer.
     failures: u32,
     /// When it may be tried again.
@@ -125,10 +154,15 @@ struct Member {
 impl Member {
     fn new(server: RedisUrl) -> Self {
         let again = clock::monotonic();
-        Self { server, connection: Err(None), cursor: Cursor::default(), failures: 0, again }
+        Self { server, connection: Err(None), cursors: Vec::new(), failures: 0, again }
     }
 
-    /// Looks a little further through its key space.
+    /// Whether its whole key space has been searched once for each pattern.
+    fn is_complete(&self) -> bool {
+        !self.cursors.is_empty() && self.cursors.iter().all(|cursor| cursor.complete)
+    }
+
+    /// Searches a little further through its key space. The patterns share what a round may take.
     async fn look(&mut self, options: &RedisOptions) -> Vec<Bytes> {
         if self.connection.is_err() && clock::monotonic() >= self.again {
             match Connection::open(&self.server, options.timeout).await {
@@ -137,15 +171,24 @@ impl Member {
             }
         }
         let Ok(connection) = &self.connection else { return Vec::new() };
-        let limits =
-            scan::Limits { step: options.step.into(), steps: options.steps, time: options.timeout / 2 };
-        match scan::scan(connection, &mut self.cursor, options.pattern.as_bytes(), limits).await {
-            Ok(keys) => keys,
-            Err(fault) => {
-                self.failed(fault);
-                Vec::new()
+        let share = u32::try_from(options.patterns.len()).unwrap_or(u32::MAX).max(1);
+        let limits = scan::Limits {
+            step: options.step.into(),
+            steps: options.steps.div_ceil(share),
+            time: options.timeout / 2 / share,
+        };
+        self.cursors.resize_with(options.patterns.len(), Cursor::default);
+        let mut found = Vec::new();
+        for (cursor, pattern) in self.cursors.iter_mut().zip(&options.patterns) {
+            match scan::scan(connection, cursor, pattern.as_bytes(), limits).await {
+                Ok(keys) => found.extend(keys),
+                Err(fault) => {
+                    self.failed(fault);
+                    return Vec::new();
+                }
             }
         }
+        found
     }
 
     /// Reads what it has under these keys. Many answers that are each just in time are too late together: the other
@@ -177,7 +220,7 @@ impl Member {
         self.failures = self.failures.saturating_add(1);
         self.again = clock::monotonic() + delay.min(Duration::from_secs(10));
         self.connection = Err(Some(fault));
-        self.cursor = Cursor::default();
+        self.cursors.clear();
     }
 }
 

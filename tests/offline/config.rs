@@ -158,12 +158,12 @@ fn everything() {
     assert!(!format!("{config:?}").contains("hush"));
     let own = prod.redis.as_ref().unwrap();
     assert_eq!(
-        (own.sets.sizes(), own.sets.servers().nth(1).unwrap().to_string(), own.pattern.as_deref()),
-        (vec![2], "two:7000/3".into(), None)
+        (own.sets.sizes(), own.sets.servers().nth(1).unwrap().to_string(), own.patterns.join(" ")),
+        (vec![2], "two:7000/3".into(), String::new())
     );
     assert_eq!(
-        (config.redis.sets.sizes(), config.redis.pattern.as_deref()),
-        (vec![1, 2, 1], Some("mutex:*"))
+        (config.redis.sets.sizes(), config.redis.patterns.join(" ")),
+        (vec![1, 2, 1], "mutex:*".to_owned())
     );
     assert_eq!(config.tables["scheduled_tasks"], "jobs.scheduled_tasks");
     let limits = &config.thresholds;

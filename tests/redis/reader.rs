@@ -78,6 +78,41 @@ async fn the_locks_of_one_server() {
 }
 
 #[tokio::test]
+async fn several_patterns_and_what_redis_does_not_store() {
+    let server = server().await;
+    let connection = open(&server).await;
+    for line in ["SET lock:a worker-1 PX 60000", "SET redlock:b worker-2 PX 60000", "SET other worker-3"] {
+        run(&connection, line).await;
+    }
+    run(&connection, "HSET lock:r 5f1c:31 1").await;
+    let patterns = ["lock:*", "redlock:*"].map(str::to_owned).into();
+    let (mut states, _task) = watch(vec![url(&server)], RedisOptions { patterns, ..options() });
+    let first =
+        until(&mut states, "three locks", |leases| leases.rows.len() == 3 && !leases.cut).await.leases;
+    let names: Vec<_> = first.rows.iter().map(|row| row.name().to_string()).collect();
+    assert_eq!(names, ["lock:a", "lock:r", "redlock:b"]);
+    let (since, longest) = (row(&first, "lock:a").since, row(&first, "lock:a").longest.unwrap());
+    assert!(since.is_some() && (50_000..=60_000).contains(&longest), "{longest}");
+    assert_eq!(row(&first, "lock:r").longest, None, "it never expires");
+
+    run(&connection, "PEXPIRE lock:a 20000").await;
+    run(&connection, "HSET lock:r 5f1c:31 3").await;
+    let is_seen = |leases: &RedisLeases| {
+        row(leases, "lock:a").expiry.left() < Some(Duration::from_secs(21))
+            && row(leases, "lock:r").holder.holds() == Some(3)
+    };
+    let later = until(&mut states, "less time", is_seen).await.leases;
+    assert_eq!((row(&later, "lock:a").since, row(&later, "lock:a").longest), (since, Some(longest)));
+    assert_eq!(row(&later, "lock:r").since, row(&first, "lock:r").since, "it is the same holder");
+
+    run(&connection, "SET lock:a worker-9 PX 20000").await;
+    let is_new = |leases: &RedisLeases| row(leases, "lock:a").holder == LockValue::text(b"worker-9");
+    let newest = until(&mut states, "another holder", is_new).await.leases;
+    assert!(row(&newest, "lock:a").since > since);
+    assert!(row(&newest, "lock:a").longest < Some(21_000));
+}
+
+#[tokio::test]
 async fn hostile_keys_and_values_are_bytes() {
     let server = server().await;
     let connection = open(&server).await;

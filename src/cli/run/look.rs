@@ -164,8 +164,9 @@ pub(super) fn limits(settings: &Settings) -> Limits {
 pub(super) fn redis(settings: &Settings) -> Option<(RedisSets, RedisOptions)> {
     let servers = settings.redis.sets.clone();
     let default = RedisOptions::default();
-    let pattern = settings.redis.pattern.clone().unwrap_or(default.pattern);
-    (!servers.is_empty()).then_some((servers, RedisOptions { pattern, ..default }))
+    let named = settings.redis.patterns.clone();
+    let patterns = if named.is_empty() { default.patterns } else { named };
+    (!servers.is_empty()).then_some((servers, RedisOptions { patterns, ..default }))
 }
 
 #[cfg(test)]

@@ -119,8 +119,14 @@ fn released(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
 fn gone_from(change: &Change<'_>, row: &LeaseRow) -> Draft {
     let now = change.now();
     let length = row.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
-    // A key of Redis goes when its owner deletes it and when its time is over: nothing tells which.
-    let what = if &*row.source == REDIS { "was released or expired" } else { "was removed" };
+    // A key of Redis goes when it is deleted and when its time is over. If it was read before that, it was deleted.
+    let read_at = change.after.snapshot.systems.redis.read_at;
+    let is_over = row.expires_at.zip(read_at).is_some_and(|(end, read_at)| end <= read_at);
+    let what = match &*row.source == REDIS {
+        false => "was removed",
+        true if is_over => "expired, or was released just before",
+        true => "was released",
+    };
     let words = (what, format!("; it was held by {}", owner(row)));
     Draft { length, ..draft(row, now, Kind::LeaseReleased, words) }
 }

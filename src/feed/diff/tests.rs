@@ -1,5 +1,7 @@
 mod waits;
 
+use std::sync::Arc;
+
 use crate::feed::digest::Digest;
 use crate::model::backend::State;
 use crate::model::event::{Event, Kind, Length};
@@ -7,6 +9,7 @@ use crate::model::finding::{Severity, Subject};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
+use crate::model::systems::Systems;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
 use crate::sample::{Builder, advisory, at, relation};
@@ -345,6 +348,31 @@ fn a_lease_goes_from_hand_to_hand() {
         next(lease(12.0, "", 0, (0.0, 0.0))),
         ["lease over: lease 7 in locktop.distlock was removed; it was held by node3"]
     );
+}
+
+#[test]
+fn a_key_of_redis_that_went_before_its_end_was_released() {
+    use crate::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLeases, ServerReading, merge};
+
+    let read = |now: f64, left: Option<u64>| {
+        let key = left.map(|left| KeyReading {
+            key: (*b"lock:a").into(),
+            value: LockValue::text(b"worker-1"),
+            expiry: Expiry::After(std::time::Duration::from_secs(left)),
+        });
+        let server = ServerReading { server: "s".into(), keys: Ok(key.into_iter().collect()) };
+        let mut snapshot = empty(now).snapshot();
+        let redis = Arc::new(RedisLeases { read_at: Some(snapshot.taken_at), ..merge(&[server]) });
+        snapshot.systems = Arc::new(Systems { redis, ..Systems::clone(&snapshot.systems) });
+        snapshot
+    };
+    for (left, gone, words) in [(30, 2.0, "was released"), (1, 2.0, "expired, or was released just before")] {
+        let mut story = Story::of(empty(0.0));
+        story.saw(read(0.5, None));
+        story.saw(read(1.0, Some(left)));
+        let lines = told(&story.saw(read(gone, None)));
+        assert_eq!(lines, [format!("lease over: lease lock:a in redis {words}; it was held by worker-1")]);
+    }
 }
 
 #[test]

@@ -49,6 +49,19 @@ pub struct LeaseRow {
     pub set: Option<u16>,
     /// Several owners have it on different servers.
     pub is_split: bool,
+    /// What was seen of it where it is kept without a record of that, in Redis.
+    pub seen: Seen,
+}
+
+/// What was seen of a lock whose store has no record of it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Seen {
+    /// Since when its owner has been seen to have it: perhaps for longer.
+    pub since: Option<Timestamp>,
+    /// The longest time left that was seen, in seconds: its term is at least that long.
+    pub term: Option<f64>,
+    /// How many times its owner has locked it, if it is reentrant.
+    pub holds: Option<i64>,
 }
 
 impl LeaseRow {
@@ -154,6 +167,7 @@ fn row(
         quorum: None,
         set: None,
         is_split: false,
+        seen: Seen::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The locks of the Redis servers, as leases.
 
-use super::{LeaseId, LeaseRow, LeaseState};
+use super::{LeaseId, LeaseRow, LeaseState, Seen};
 use crate::model::Timestamp;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 
@@ -60,5 +60,12 @@ fn row(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow> {
         quorum: (lease.servers > 1).then(|| (votes(lease.votes), votes(lease.servers))),
         set: None,
         is_split: lease.standing == Standing::Split,
+        seen: Seen {
+            since: lease.since,
+            term: lease
+                .longest
+                .map(|longest| std::time::Duration::from_millis(longest.unsigned_abs()).as_secs_f64()),
+            holds: lease.holder.holds(),
+        },
     })
 }

@@ -82,6 +82,30 @@ impl LockValue {
         }
     }
 
+    /// Whether both are of the same holders, however often they have locked it.
+    pub fn is_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Redisson { holders, mode }, Self::Redisson { holders: others, mode: other_mode }) => {
+                let names = |holders: &[(Bytes, i64)]| {
+                    holders.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+                };
+                names(holders) == names(others) && mode == other_mode
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    /// How many times its only holder has locked it, where it counts that (Redisson's locks are reentrant).
+    pub fn holds(&self) -> Option<i64> {
+        match self {
+            Self::Redisson { holders, .. } => match holders.as_slice() {
+                [(_, count)] => Some(*count),
+                _ => None,
+            },
+            Self::Text { .. } | Self::Other(_) => None,
+        }
+    }
+
     /// Whether two servers speak of the same holder. Redisson's clients have another uuid for each server, so that of a
     /// lock over several servers only the threads' numbers are the same: that is likely, not certain.
     pub(super) fn same_holder(&self, other: &Self) -> bool {

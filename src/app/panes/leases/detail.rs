@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
-use crate::app::panes::leases::tone;
+use crate::app::panes::leases::{term, tone};
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
 use crate::model::wait_graph::Party;
 use crate::text;
@@ -17,7 +17,9 @@ pub(super) fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
     lines.extend(servers(context, row));
     lines.extend(row.owner.as_deref().map(|owner| {
         let label = if row.state == LeaseState::Released { "last owner" } else { "owner" };
-        field(label, text::one_line(owner), Tone::Plain)
+        let held = row.seen.holds.filter(|holds| *holds > 1);
+        let held = held.map_or_else(String::new, |holds| format!(", which has locked it {holds} times"));
+        field(label, format!("{}{held}", text::one_line(owner)), Tone::Plain)
     }));
     lines.extend(session(context, row));
     let token = row.token.map(|token| token.to_string());
@@ -95,11 +97,9 @@ fn times(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
         fields(&[
             ("acquired", ago(context, row.acquired_at)),
             ("acquired or renewed", ago(context, row.renewed_at)),
+            ("held for at least", context.age(row.seen.since).map(text::duration).unwrap_or_default()),
         ]),
-        fields(&[
-            ("term", row.term.map(text::duration).unwrap_or_default()),
-            ("ends", end.unwrap_or_default()),
-        ]),
+        fields(&[("term", term(row).unwrap_or_default()), ("ends", end.unwrap_or_default())]),
     ];
     lines.retain(|line| line.spans.len() > 1 || line.spans.iter().any(|span| span.tone == Tone::Title));
     lines

@@ -82,12 +82,17 @@ static COLUMNS: Columns<Leases> = Columns {
             |row, context| context.age(row.renewed_at),
         )
         .rank(4),
-        Column::duration(
-            ("TERM", "term", "how long it lasts without a renewal"),
-            (6, 6),
-            Tone::Dim,
-            |row, _| row.term,
+        Column::sorted(
+            (
+                "TERM",
+                "term",
+                "how long it lasts without a renewal; ≥ of a key of Redis the longest time left seen",
+            ),
+            (6, 7),
+            |row, _, _| term(row).map_or_else(Cell::none, |term| Cell::toned(term, Tone::Dim)),
+            |row, _| Value::number(row.term.or(row.seen.term)),
         )
+        .right()
         .rank(3),
         Column::sorted(
             ("WAITERS", "waiters", "sessions that wait for its row"),
@@ -103,12 +108,15 @@ static COLUMNS: Columns<Leases> = Columns {
             |row, _, _| alive(row),
         )
         .rank(6),
-        Column::age(
-            ("HELD", "held", "how long this owner has held it"),
-            (6, 6),
-            Tone::Plain,
-            |row, context| context.age(row.acquired_at).filter(|_| is_owned(row)),
+        Column::sorted(
+            ("HELD", "held", "how long this owner has held it; ≥ since it was first seen"),
+            (6, 7),
+            |row, context, _| held(context, row),
+            |row, context| {
+                Value::number(context.age(row.acquired_at.or(row.seen.since)).filter(|_| is_owned(row)))
+            },
         )
+        .right()
         .rank(5),
         Column::sorted(
             ("SOURCE", "source", "its table or Redis; 3/5: on 3 of 5 servers"),
@@ -207,6 +215,18 @@ fn gauge(row: &LeaseRow, room: u16) -> Cell {
     let Some(share) = share(row) else { return Cell::none() };
     let tone = if share < 0.2 { Tone::Warning } else { Tone::Plain };
     Cell::toned(bar(share, room), tone)
+}
+
+/// `20s`; `≥20s` if only the time left has been seen.
+fn term(row: &LeaseRow) -> Option<String> {
+    let seen = || row.seen.term.map(|longest| format!("≥{}", text::age(longest)));
+    row.term.map(text::duration).or_else(seen)
+}
+
+fn held(context: &Context<'_>, row: &LeaseRow) -> Cell {
+    let age = |since| context.age(since).filter(|_| is_owned(row)).map(text::age);
+    let seen = || age(row.seen.since).map(|age| format!("≥{age}"));
+    age(row.acquired_at).or_else(seen).map_or_else(Cell::none, Cell::plain)
 }
 
 fn alive(row: &LeaseRow) -> Cell {
