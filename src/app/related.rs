@@ -11,6 +11,7 @@ use crate::model::blame::{Episode, Span};
 use crate::model::lock::LockTag;
 use crate::model::lock_waits::contended;
 use crate::model::wait_graph::{Party, Queue};
+use crate::model::words;
 use crate::text;
 
 /// So many of a kind: who has more is better looked at in the pane itself.
@@ -138,10 +139,11 @@ fn session(context: &Context<'_>, party: Party) -> Option<Related> {
 fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
     let (queue, place) = context.view.graph.wait_of(party)?;
     let waiter = queue.waiters.get(place)?;
+    let tag = context.awaited(&queue.tag, waiter.pid);
     Some(Related {
         what: "waits for",
-        label: format!("{} on {}", waiter.mode.as_str(), context.wait_label(&queue.tag, waiter.pid)),
-        place: Place::Lock(*context.awaited(&queue.tag, waiter.pid)),
+        label: words::request(waiter.mode, tag, &context.wait_label(&queue.tag, waiter.pid)),
+        place: Place::Lock(*tag),
         screen: Screen::Locks,
     })
 }

@@ -53,6 +53,11 @@ pub fn strip_below(app: &App) -> Option<(String, Vec<Line>)> {
     let title = || detail::title(&context, row);
     match row {
         RowId::Awaited(tag) => locks::strip(&context, &tag),
+        RowId::Backend(id) if context.backend(id.pid).is_some() => {
+            let (title, query) = Strip { app, context, is_wide: app.size.0 >= WIDE }.heading(id.pid)?;
+            let query = Line::new().with(query, Tone::Plain);
+            Some((title, std::iter::once(query).chain(strip(app).into_iter().skip(1)).collect()))
+        }
         RowId::Lock(..) => Some((title(), strip(app))),
         // Its name is the title.
         _ => Some((title(), strip(app).into_iter().skip(1).collect())),
@@ -148,6 +153,21 @@ impl Strip<'_> {
 
     /// `app@web-3 on 10.0.3.17 · may have written · SELECT * FROM accounts…`
     fn who(&self, party: Party, backend: &Backend) -> Line {
+        let (mut facts, query) = self.facts(party, backend);
+        facts.extend(query);
+        Line::new().with(facts.join(" · "), Tone::Plain)
+    }
+
+    /// `2091 migrator@flyway on 10.0.3.20, database app · blocks 45: 45 continue now`, and its query.
+    fn heading(&self, pid: i32) -> Option<(String, String)> {
+        let (party, backend) = (Party::Backend(pid), self.context.backend(pid)?);
+        let (mut facts, query) = self.facts(party, backend);
+        let promise = self.context.promise(party).filter(|promise| promise.blocked > 0);
+        facts.extend(promise.map(Promise::words));
+        Some((format!("{pid} {}", facts.join(" · ")), query.unwrap_or_default()))
+    }
+
+    fn facts(&self, party: Party, backend: &Backend) -> (Vec<String>, Option<String>) {
         let context = &self.context;
         let mut who = context.who(backend);
         match backend.client.as_deref() {
@@ -171,12 +191,11 @@ impl Strip<'_> {
             Written::Maybe => facts.push("may have written".to_owned()),
             Written::No | Written::ForLock => {}
         }
-        if let Some(query) = backend.query.as_ref().filter(|query| !query.is_blank()) {
+        let query = backend.query.as_ref().filter(|query| !query.is_blank()).map(|query| {
             let query = query::clean(&shown(Channel::Screen, query), u16::MAX);
-            let is_last = backend.state == Some(State::Idle);
-            facts.push(if is_last { format!("last query: {query}") } else { query });
-        }
-        Line::new().with(facts.join(" · "), Tone::Plain)
+            if backend.state == Some(State::Idle) { format!("last query: {query}") } else { query }
+        });
+        (facts, query)
     }
 
     /// `K terminate: rolls back; 4410 continues now, then 16 behind it`

@@ -25,7 +25,8 @@ const SHORT: usize = 24;
 const INDENT: usize = 14;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
-    let (area, below) = split_bottom(area, if app.has_strip_below() { 3 } else { 0 });
+    let strip = if app.size.1 < TALL { 3 } else { 4 };
+    let (area, below) = split_bottom(area, if app.has_strip_below() { strip } else { 0 });
     draw_strip(frame, below, app, theme);
     let (places, detail) = layout::places(area, app);
     for Place { pane, area, is_line } in places {
@@ -50,7 +51,7 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     pages::scrolled(frame, area, &crate::app::detail::title(&context, row), &lines, 0, theme);
 }
 
-/// The strip below the Chains and the Locks screen: a title and two lines.
+/// The strip below the Chains and the Locks screen: a title and two lines, or three.
 fn draw_strip(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some((title, lines)) = strip_below(app).filter(|_| area.height > 0) else { return };
     let mut head = Line::new().with("─ ", Tone::Dim).with(title, Tone::Title).with(" ", Tone::Plain);

@@ -117,7 +117,7 @@ fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme:
     let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);
     match (&dialog.plan.confirm, app.cannot_ask()) {
         (_, Some(why)) => line.push(why, Tone::Critical),
-        (Confirm::Nothing, _) => {}
+        (Confirm::Nothing, _) => line.push(dialog.word.clone().unwrap_or_default(), Tone::Warning),
         _ if !dialog.is_armed() => line.push("…", Tone::Dim),
         (Confirm::Yes, _) => {
             line.push("y", Tone::Key);

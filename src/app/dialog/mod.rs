@@ -207,9 +207,11 @@ impl Dialog {
 
     /// `type 4312 to confirm, then Enter`: a key that does nothing is answered.
     fn not_by_a_key(&mut self) -> Step {
-        let Some(word) = self.plan.confirm.word().filter(|_| self.types()) else { return Step::Nothing };
         self.typed.clear();
-        self.word = Some(format!("type {word} to confirm, then Enter"));
+        self.word = Some(match self.plan.confirm.word().filter(|_| self.types()) {
+            Some(word) => format!("type {word} to confirm, then Enter"),
+            None => "nothing can be confirmed here; Enter goes back".to_owned(),
+        });
         Step::Changed
     }
 

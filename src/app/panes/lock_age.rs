@@ -32,6 +32,7 @@ pub(super) fn age_words((seconds, known): (f64, Known)) -> String {
     let age = crate::text::age(seconds);
     match known {
         Known::Exactly => age,
+        Known::AtLeast if seconds < 1.0 => "≥0s".to_owned(),
         Known::AtLeast => format!("≥{age}"),
         Known::Seen => format!("seen {age}"),
     }

@@ -38,7 +38,7 @@ fn a_session_leads_to_its_root_and_to_its_locks() {
     drive(&mut app, "7/pid:4410<enter>gx");
     assert_eq!(
         offered(&app),
-        ["root 4312 app@web-3, blocks 17 [Chains]", "waits for AccessExclusiveLock on accounts [Locks]",],
+        ["root 4312 app@web-3, blocks 17 [Chains]", "waits for AccessExclusive on accounts [Locks]",],
     );
     drive(&mut app, "<enter>");
     assert_eq!((app.screen, selected_pid(&app)), (Screen::Chains, Some(4312)));
