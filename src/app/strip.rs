@@ -12,6 +12,7 @@ use super::subject;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::{self, Effect};
 use crate::model::finding::{Finding, wait_event};
+use crate::model::lease::LeaseState;
 use crate::model::lock::LockType;
 use crate::model::output::{Channel, shown};
 use crate::model::plan::{CommandId, Verb};
@@ -334,7 +335,11 @@ impl Strip<'_> {
             line.push(format!(" {does}"), Tone::Plain);
         }
         if line.spans.is_empty() || self.app.is_stale() || self.app.past.is_some() {
-            line = no_shortcut("Enter shows details");
+            let is_expired = |id| self.context.lease(id).is_some_and(|row| row.state == LeaseState::Expired);
+            line = no_shortcut(match subject::subject_of(&self.context, row).unwrap_or(row) {
+                RowId::Lease(id) if is_expired(id) => "the next request gets the lease; Enter shows details",
+                _ => "Enter shows details",
+            });
         }
         vec![Line::new().with(about, Tone::Plain), line]
     }

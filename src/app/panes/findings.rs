@@ -96,14 +96,20 @@ fn severity(finding: &Finding) -> Cell {
     }
 }
 
-/// `3 critical · 1 warning · 1 info`, or `none · 25 checks passed`.
+/// `3 critical · 1 warning · 1 info`, or `none · 25 checks passed`; information is no problem.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let findings = || context.view.findings.iter().filter(|finding| finding.ended.is_none());
     let count = |severity| findings().filter(|finding| finding.severity == severity).count();
     let [critical, warning, info] = [Severity::Critical, Severity::Warning, Severity::Info].map(count);
     if critical + warning == 0 {
-        let checks = finding::checks(context.snapshot.locks.is_known());
-        return vec![("none".to_owned(), Tone::Good), (format!("{checks} checks passed"), Tone::Plain)];
+        let mut found: Vec<&str> = findings().map(|finding| finding.check).collect();
+        found.sort_unstable();
+        found.dedup();
+        let passed = finding::checks(context.snapshot.locks.is_known()).saturating_sub(found.len());
+        let info = (info > 0).then(|| (format!("{info} info"), Tone::Dim));
+        let none = ("none".to_owned(), Tone::Good);
+        let passed = (format!("{passed} checks passed"), Tone::Plain);
+        return std::iter::once(none).chain(info).chain([passed]).collect();
     }
     let all = [
         (critical, "critical", Tone::Critical),

@@ -266,8 +266,12 @@ impl App {
         if !screen.is_there(self.has()) {
             return self.say(screen.definition().absent);
         }
+        let is_again = self.screen == screen;
         self.screen = screen;
         self.zoom = false;
+        if is_again && let Some(first) = self.panes().first() {
+            self.focus = *first;
+        }
         self.keep_focus();
         self.refresh_panes();
         if screen == Screen::Locks {

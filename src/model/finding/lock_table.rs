@@ -62,8 +62,8 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     vec![finding]
 }
 
-/// A lower bound of the locks in the table, of how many it is guaranteed to hold, and who has most: `lock table at least 3% full: 1,204 of
-/// 33,408 guaranteed · most: 9508 app@report with 200`. None if it is not known.
+/// How much of its guaranteed size the table uses, and who has most: `lock table: 3% of 33,408 entries in use · most: 9508 app@report with
+/// 200`. Where `pg_locks` does not tell whether a lock is in the table, both bounds: `3% to 5%`. None if it is not known.
 pub fn fill(view: SnapshotView<'_>) -> Option<String> {
     let (Some(server), Observed::Read(locks)) = (view.snapshot.server(), view.snapshot.locks.observed())
     else {
@@ -71,13 +71,20 @@ pub fn fill(view: SnapshotView<'_>) -> Option<String> {
     };
     let room = server.lock_slots;
     let (taken, most) = taken(locks, server);
-    let percent = (as_f64(taken) * 100.0 / f64::from(room)).floor();
+    let percent = |locks: usize| (as_f64(locks) * 100.0 / f64::from(room)).floor();
+    // No lock has more entries than rows.
+    let (least, most_percent) = (percent(taken), percent(locks.len().max(taken)));
+    let share = match view.snapshot.locks_omitted {
+        0 if least >= most_percent => format!("{least:.0}%"),
+        0 => format!("{least:.0}% to {most_percent:.0}%"),
+        _ => format!("at least {least:.0}%"),
+    };
     let most = most.map(|(party, has)| {
         let who = view.backend(party.pid()).map(words::who).unwrap_or_default();
         format!(" · most: {} {who} with {}", party.pid(), count(has as u64))
     });
-    let of = format!("{} of {} guaranteed", count(taken as u64), count(room.into()));
-    (room > 0).then(|| format!("lock table at least {percent:.0}% full: {of}{}", most.unwrap_or_default()))
+    let of = count(room.into());
+    (room > 0).then(|| format!("lock table: {share} of {of} entries in use{}", most.unwrap_or_default()))
 }
 
 /// A lower bound of the locks in the table, and the holder of most of them. `pg_locks` has a row for each mode of each holder, among them those

@@ -115,7 +115,7 @@ async fn a_filter_and_an_order_are_set_and_undone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn rows_are_marked_copied_and_followed() {
     let Chain { mut screen, root, first, _incident, .. } = chain().await;
-    screen.keys("2g<space><space>");
+    screen.keys("2gjj<enter>g<space><space>");
     screen.shows("· 2 marked");
     screen.keys("y");
     screen.shows("copied 2 process ids");

@@ -240,8 +240,11 @@ fn more(lines: &mut Vec<Line>, count: usize) {
 
 /// The locks of one process or prepared transaction, those somebody waits for first.
 fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Line> {
-    // Everybody holds a lock on his own virtual transaction: noise, unless somebody waits for it.
-    let own = |lock: &Lock| lock.tag.locktype() == LockType::VirtualXid && context.queue(&lock.tag).is_none();
+    // Each session holds locks on its own transaction: noise, unless another waits for them.
+    let own = |lock: &Lock| {
+        let is_transaction = matches!(lock.tag.locktype(), LockType::VirtualXid | LockType::TransactionId);
+        is_transaction && context.queue(&lock.tag).is_none()
+    };
     let mut locks: Vec<&Lock> = locks.filter(|lock| lock.granted && !own(lock)).collect();
     if locks.is_empty() {
         return vec![heading("Holds no locks")];

@@ -65,7 +65,11 @@ fn named(
         lines.push(("because", why));
     }
     if let Some(root) = root {
-        let frees = if release.now.is_empty() { "terminating this frees no session; " } else { "" };
+        let frees = match verb {
+            _ if !release.now.is_empty() || !release.unsure.is_empty() => "",
+            Verb::Cancel => "this frees no session; ",
+            _ => "terminating this frees no session; ",
+        };
         lines.push(("root", format!("{frees}the root is {root}")));
     }
     lines
