@@ -29,6 +29,8 @@ pub struct Promise {
     pub others: Option<u32>,
     /// This role does not see the session, and so not all that waits for it.
     pub is_hidden: bool,
+    /// What it does, now and in turn, unless a lock outlasts the cancelled statement; none where the numbers above say all.
+    pub perhaps: Option<(u32, u32)>,
 }
 
 impl From<&Root> for Promise {
@@ -41,6 +43,7 @@ impl From<&Root> for Promise {
             unsure: root.may_stay_blocked,
             others: root.others_must_end,
             is_hidden: false,
+            perhaps: None,
         }
     }
 }
@@ -59,6 +62,7 @@ impl From<&Release> for Promise {
             unsure,
             others,
             is_hidden: false,
+            perhaps: None,
         }
     }
 }
@@ -92,7 +96,12 @@ impl SnapshotView<'_> {
     /// The numbers for a verb.
     pub fn promise_of(self, verb: Verb, parties: &[Party]) -> Promise {
         let is_hidden = parties.iter().any(|party| self.hides(self.backend(party.pid())));
-        Promise { is_hidden, ..Promise::from(&self.release(verb, parties)) }
+        let promise = Promise::from(&self.release(verb, parties));
+        let is_open = verb == Verb::Cancel && promise.unsure > 0 && promise.unsure == promise.blocked;
+        let whole = is_open.then(|| Promise::from(&self.graph.release(parties, End::Session)));
+        let perhaps = whole.filter(|whole| whole.now + whole.in_turn == promise.blocked);
+        let perhaps = perhaps.map(|whole| (whole.now, whole.in_turn));
+        Promise { is_hidden, perhaps, ..promise }
     }
 
     /// The numbers of a root.
@@ -141,11 +150,15 @@ impl Promise {
         let Self { now, in_turn, still, unsure, .. } = self;
         let is_mixed = still + unsure > 0;
         let number = |number: u32| count(number.into());
+        if let Some((now, in_turn)) = self.perhaps {
+            let turn = if in_turn > 0 { format!(", {} in turn", number(in_turn)) } else { String::new() };
+            return format!("perhaps {} now{turn}", number(now));
+        }
         if now + in_turn == 0 && is_mixed {
             return match (unsure, self.others) {
                 (0, Some(others)) => format!("0 now: {} more must end", number(others)),
                 (0, None) => "0 now: others must end too".to_owned(),
-                _ => "0 now: others may have to end too".to_owned(),
+                _ => "0 certain now: others may have to end too".to_owned(),
             };
         }
         let continues = match now {
@@ -176,6 +189,7 @@ mod tests {
             unsure,
             others,
             is_hidden: false,
+            perhaps: None,
         };
         for (numbers, others, words, short) in [
             ([45, 0, 0, 0], Some(0), "blocks 45: 45 continue now", "blocks 45: 45 now"),
@@ -201,8 +215,8 @@ mod tests {
             (
                 [0, 0, 0, 2],
                 None,
-                "blocks 2: 0 now: others may have to end too",
-                "blocks 2: 0 now: others may have to end too",
+                "blocks 2: 0 certain now: others may have to end too",
+                "blocks 2: 0 certain now: others may have to end too",
             ),
             ([0, 3, 0, 0], Some(0), "blocks 3: 0 continue now, 3 in turn", "blocks 3: 0 now, 3 in turn"),
             (
@@ -216,6 +230,8 @@ mod tests {
             let promise = promise(numbers, others);
             assert_eq!((promise.words().as_str(), promise.short().as_str()), (words, short));
         }
+        let kept = Promise { perhaps: Some((1, 8)), ..promise([0, 0, 0, 9], None) };
+        assert_eq!(kept.words(), "blocks 9: perhaps 1 now, 8 in turn");
         let hidden = Promise { is_hidden: true, ..promise([1, 16, 0, 0], Some(0)) };
         assert_eq!(hidden.words(), "blocks at least 17; the rest is not shown to this role");
     }

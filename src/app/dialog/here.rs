@@ -30,7 +30,9 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         finding.help.is_none()
             && backend.is_some_and(|backend| context.snapshot_view().remedy(backend, false).is_err())
     });
-    let Some(row) = row.filter(is_helped) else { return Vec::new() };
+    // A key acts on what an event is about only on the page of that.
+    let is_event = |row: &RowId| matches!(row, RowId::Event(..) | RowId::Routine(_));
+    let Some(row) = row.filter(|row| is_helped(row) && !is_event(row)) else { return Vec::new() };
     let id = subject::subject_of(&context, row).unwrap_or(row);
     let row = subject::selected(context.view, id);
     let look = app.plan_context(context.view);

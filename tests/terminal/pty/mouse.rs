@@ -28,6 +28,8 @@ async fn a_click_selects_and_the_wheel_moves() {
     let waits = &incident.running[0].facts.waits;
     let (second, last) = (waits[2].waiter.to_string(), waits[11].waiter.to_string());
     screen.shows(&last);
+    screen.keys("gjj<enter>");
+    screen.shows(&second);
     screen.wait_for("the mouse to be reported", reports_the_mouse);
     let at = place(&screen, &second);
     click(&mut screen, at);

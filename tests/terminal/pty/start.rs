@@ -29,6 +29,8 @@ async fn the_chain_is_on_the_first_screen() {
     screen.shows("blocks 12");
     let waiters: Vec<_> = incident.running[0].facts.waits.iter().map(|wait| wait.waiter).collect();
     assert_eq!(waiters.len(), 12);
+    screen.shows("…10 deep");
+    screen.keys("<tab>gjj<enter>");
     for waiter in waiters {
         screen.shows(&waiter.to_string());
     }

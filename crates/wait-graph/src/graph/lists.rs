@@ -332,6 +332,7 @@ impl Ground<'_> {
         for party in lockers.chain(snapshots).filter(|party| *party != waiter && !holders.contains(party)) {
             if asks || self.is_since(party, row) { list.must.push(party) } else { list.may.push(party) }
         }
+        list.unknown |= how.locks_again && !asks;
         list.unknown |=
             self.input.backends.iter().any(|other| other.state.is_none() && other.backend_start.is_none());
         list

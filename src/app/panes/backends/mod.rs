@@ -7,12 +7,14 @@ use std::collections::BTreeSet;
 
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
+use crate::app::panes::cell::{fit_names, object_first};
 use crate::app::panes::column::Columns;
 use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::row::{Row, RowId};
 use crate::app::panes::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::backend::{Backend, State};
+use crate::model::lock::LockTag;
 use crate::model::wait_graph::Party;
 use crate::model::written::{Written, written};
 
@@ -51,7 +53,11 @@ static COLUMNS: Columns<Backends> = Columns {
         .right()
         .rank(2),
         Column::sorted(
-            ("STATE", "state", "as in pg_stat_activity"),
+            (
+                "STATE",
+                "state",
+                "as in pg_stat_activity; of a waiter what it waits for, of other processes their kind",
+            ),
             (12, 20),
             |b, context, room| state_cell(context, b, room),
             |b, _| state_name(b),
@@ -79,15 +85,17 @@ static COLUMNS: Columns<Backends> = Columns {
         ),
         Column::text(("CLIENT", "client", "address of the client"), (9, 15), |b, _| b.client.as_deref())
             .rank(6),
-        Column::text(("TYPE", "type", "kind of process"), (12, 19), |b, _| b.backend_type.as_deref()).rank(7),
         Column::statement(QUERY, (10, 0), |b, _| b.query.as_ref()),
     ],
-    others: &[Column::age(
-        ("WAIT", "wait", "how long it has waited for a lock"),
-        (6, 6),
-        Tone::Plain,
-        |b, context| wait(context, b),
-    )],
+    others: &[
+        Column::age(
+            ("WAIT", "wait", "how long it has waited for a lock"),
+            (6, 6),
+            Tone::Plain,
+            |b, context| wait(context, b),
+        ),
+        Column::text(("TYPE", "type", "kind of process"), (12, 19), |b, _| b.backend_type.as_deref()),
+    ],
 };
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
@@ -151,6 +159,12 @@ fn state_name(backend: &Backend) -> Value<'static> {
     backend.state.map_or(Value::Missing, |state| Value::state(state.as_str()))
 }
 
+/// The lock that it waits for.
+fn awaited(context: &Context<'_>, backend: &Backend) -> Option<LockTag> {
+    let (_, node) = context.node(Party::Backend(backend.group()))?;
+    Some(context.view.graph.queues.get(node.waits?.0)?.tag)
+}
+
 /// How long it waits for a lock.
 fn wait(context: &Context<'_>, backend: &Backend) -> Option<f64> {
     let (_, node) = context.node(Party::Backend(backend.group()))?;
@@ -203,9 +217,17 @@ fn running(context: &Context<'_>, backend: &Backend) -> Option<f64> {
 
 fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     let Some(state) = backend.state else {
-        // A process that serves no client has no state; that of a stranger is hidden.
-        return if context.is_hidden(backend) { Cell::toned("hidden", Tone::Dim) } else { Cell::none() };
+        // A process that serves no client has no state; that of another role's session is hidden.
+        return match backend.backend_type.as_deref() {
+            _ if context.is_hidden(backend) => Cell::toned("hidden", Tone::Dim),
+            Some(kind) => Cell::toned(crate::text::one_line_prefix(kind, 100), Tone::Dim),
+            None => Cell::none(),
+        };
     };
+    if let Some(tag) = awaited(context, backend) {
+        let lock = object_first(context.wait_label(&tag, backend.pid));
+        return Cell::plain(fit_names(format!("Lock {lock}"), room));
+    }
     let words = if usize::from(room) >= state.as_str().len() { state.as_str() } else { short_state(state) };
     Cell::toned(words, state_tone(state))
 }

@@ -226,7 +226,7 @@ fn a_cancelled_query_keeps_what_its_session_has() {
     );
     let unsure = plan(&view, Verb::Cancel, Scope::This, 20);
     let because = "because a cancel keeps session locks, and what was locked before a savepoint";
-    assert_eq!(words(&unsure), format!("1: 0 now: others may have to end too; unsure 21 app@web; {because}"));
+    assert_eq!(words(&unsure), format!("1: perhaps 1 now; unsure 21 app@web; {because}"));
     assert_eq!(words(&plan(&view, Verb::Terminate, Scope::This, 20)), "1: 1 continues now; now 21 app@web");
 }
 

@@ -9,6 +9,8 @@ pub(super) struct Concurrently {
     pub(super) readers: bool,
     /// Those that have a snapshot.
     pub(super) snapshots: bool,
+    /// It has no lock of its tables while it waits, and requests new ones after that (`ATExecDetachPartition` in `tablecmds.c`).
+    pub(super) locks_again: bool,
 }
 
 pub(super) fn concurrently(backend: &Backend) -> Option<Concurrently> {
@@ -23,6 +25,7 @@ pub(super) fn concurrently(backend: &Backend) -> Option<Concurrently> {
     words.any(|word| is(word, "concurrently")).then(|| Concurrently {
         readers: !is(verb, "create"),
         snapshots: is(verb, "create") || is(verb, "reindex"),
+        locks_again: is(verb, "alter"),
     })
 }
 

@@ -109,6 +109,16 @@ fn an_index_waits_for_all_that_write_and_for_old_snapshots() {
 }
 
 #[test]
+fn a_partition_that_is_detached_requests_new_locks_after_its_wait() {
+    let detach = active(11, 5, "ALTER TABLE t DETACH PARTITION p CONCURRENTLY");
+    let locks = "10 holds vx10 X; 10 holds rel16 AS; 11 waits vx10 S @5; 12 waits rel16 AX @6";
+    assert_eq!(
+        ends(locks, vec![idle(10, 1), detach, active(12, 6, "ALTER TABLE t ADD a int")], &[10]),
+        "now 12; unsure 11"
+    );
+}
+
+#[test]
 fn a_slot_waits_for_all_that_have_written() {
     let locks = "10 holds xid10 X; 11 waits xid10 S @5; 12 holds xid12 X; 13 holds xid9 X; 14 holds xid14 X";
     let slot = || active(11, 5, "CREATE_REPLICATION_SLOT cdc LOGICAL test_decoding");
