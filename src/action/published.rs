@@ -32,7 +32,7 @@ pub(super) fn short(target: &PublishedTarget) -> String {
     }
 }
 
-/// What became of it, and the session that was terminated.
+/// The outcome, and the session that was terminated.
 pub(super) struct Failed {
     pub(super) outcome: Outcome,
     pub(super) detail: String,

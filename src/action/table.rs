@@ -126,7 +126,7 @@ impl Table {
         Ok(Self { guard, ..table })
     }
 
-    /// What goes before a statement about one of its rows.
+    /// The statements that precede one about its rows.
     pub(super) fn guard(&self) -> &str {
         &self.guard
     }

@@ -13,11 +13,12 @@ use crate::model::snapshot::{Pooling, Tls};
 const LABEL: usize = 16;
 
 /// Signs that stand beside a value or in its place.
-const SIGNS: [(&str, &str); 15] = [
+const SIGNS: [(&str, &str); 16] = [
     (">", "the selected row; * a marked one"),
     ("└ ├", "waits for the session above it"),
     ("·10└", "the same, ten levels deep, if the column is too narrow to indent"),
     ("queue ×16", "16 sessions that wait for one lock in one mode; Enter lists them"),
+    ("…8 deep", "8 sessions in a chain, each waiting for the one above; Enter unfolds, Esc folds"),
     (
         "+2",
         "in WAITS FOR: two more sessions block it; in WHO: two other clients; in REQUESTED: two more modes",

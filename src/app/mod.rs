@@ -248,7 +248,7 @@ impl App {
         }
     }
 
-    /// What a plan is made from, by this view.
+    /// The context of a plan for this view.
     pub(in crate::app) fn plan_context<'a>(&'a self, view: &'a View) -> PlanContext<'a> {
         let (own_pids, terminated) = (&self.own_pids, &self.terminated);
         PlanContext { view, rights: view.rights.as_deref(), own_pids, terminated }

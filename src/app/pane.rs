@@ -48,7 +48,7 @@ pub struct PaneState {
     target: Option<SelectedRow>,
     /// Columns scrolled out on the left.
     pub column_offset: usize,
-    /// Sessions that wait one behind the other have a line each.
+    /// Long chains of sessions are shown in full.
     is_unfolded: bool,
     /// Something was selected at some time: from then on nothing is selected by itself.
     touched: bool,
@@ -124,18 +124,20 @@ impl PaneState {
         self.drop_gone_marks(all_locks, context);
     }
 
-    /// Shows each session of a run in a line of its own, or not; the cursor stays on the run.
-    pub fn unfold(&mut self, is_unfolded: bool, context: &Context<'_>) {
+    /// Shows long chains in full, or one line for each; the cursor stays on the run. Whether there is such a chain.
+    pub fn unfold(&mut self, is_unfolded: bool, context: &Context<'_>) -> bool {
         self.is_unfolded = is_unfolded;
         let selected = self.selected.take();
         let rows = (self.pane.definition().rows)(context, self.wanted(false));
         let id = |row: &Row| self.pane.table().id(context, *row);
+        let is_run = |row: &Row| matches!(row, Row::Chain(line) if line.is_run);
         self.selected = selected.and_then(|selected| match selected {
             RowId::Run(first) => Some(party::party_id(context, first)),
             _ => {
                 rows.iter().find(|row| chains::is_in_run(context, **row, selected)).map_or(Some(selected), id)
             }
         });
+        is_unfolded || rows.iter().any(is_run)
     }
 
     fn wanted(&self, all_locks: bool) -> Wanted {
@@ -143,7 +145,7 @@ impl PaneState {
         Wanted { all_locks, folded, runs: folded && !self.is_unfolded }
     }
 
-    /// Whether there are runs that are unfolded.
+    /// Whether long chains are shown in full.
     pub fn is_unfolded(&self) -> bool {
         self.is_unfolded
     }

@@ -123,7 +123,7 @@ fn context<'a>(view: &'a View, index: &'a ViewIndex) -> Option<Context<'a>> {
 
 fn rows(context: &Context<'_>, pane: Pane) -> Vec<Row> {
     let definition = pane.definition();
-    let mut rows = (definition.rows)(context, Wanted { all_locks: false, folded: true, runs: true });
+    let mut rows = (definition.rows)(context, Wanted { all_locks: false, folded: true, runs: false });
     (definition.order)(context, &mut rows);
     // Sessions that wait for none are no chain.
     rows.retain(|row| pane != Pane::Chains || matches!(row, Row::Chain(_)));

@@ -338,6 +338,7 @@ impl Strip<'_> {
             let is_expired = |id| self.context.lease(id).is_some_and(|row| row.state == LeaseState::Expired);
             line = no_shortcut(match subject::subject_of(&self.context, row).unwrap_or(row) {
                 RowId::Lease(id) if is_expired(id) => "the next request gets the lease; Enter shows details",
+                RowId::Run(_) => "Enter unfolds the chain",
                 _ => "Enter shows details",
             });
         }

@@ -103,8 +103,8 @@ impl SnapshotView<'_> {
             let words = "its transaction is committed locally and stays so; the standby has not confirmed it";
             return of(Effect::Committed, words.to_owned());
         }
-        // What waits for its first lock has begun nothing that would stay. The last lock of `DROP INDEX CONCURRENTLY` and `DETACH
-        // PARTITION CONCURRENTLY` is the only one that excludes everybody; before it they have committed.
+        // A statement that waits for its first lock has changed nothing. `DROP INDEX CONCURRENTLY` and `DETACH PARTITION CONCURRENTLY`
+        // request `AccessExclusiveLock` last, after they have committed a first part.
         let has_begun = backend.wait_event_type.as_deref() != Some("Lock")
             || backend.wait_event.as_deref() == Some("virtualxid")
             || awaits_whole_relation(&self.graph, backend.pid);

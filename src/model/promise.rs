@@ -29,7 +29,7 @@ pub struct Promise {
     pub others: Option<u32>,
     /// This role does not see the session, and so not all that waits for it.
     pub is_hidden: bool,
-    /// What it does, now and in turn, unless a lock outlasts the cancelled statement; none where the numbers above say all.
+    /// For a cancel: the sessions that continue now and in turn, unless the session keeps a lock after it; none if that is certain.
     pub perhaps: Option<(u32, u32)>,
 }
 
@@ -158,7 +158,7 @@ impl Promise {
             return match (unsure, self.others) {
                 (0, Some(others)) => format!("0 now: {} more must end", number(others)),
                 (0, None) => "0 now: others must end too".to_owned(),
-                _ => "0 certain now: others may have to end too".to_owned(),
+                _ => "0 for certain: others may have to end too".to_owned(),
             };
         }
         let continues = match now {
@@ -215,8 +215,8 @@ mod tests {
             (
                 [0, 0, 0, 2],
                 None,
-                "blocks 2: 0 certain now: others may have to end too",
-                "blocks 2: 0 certain now: others may have to end too",
+                "blocks 2: 0 for certain: others may have to end too",
+                "blocks 2: 0 for certain: others may have to end too",
             ),
             ([0, 3, 0, 0], Some(0), "blocks 3: 0 continue now, 3 in turn", "blocks 3: 0 now, 3 in turn"),
             (

@@ -18,7 +18,6 @@ use super::read;
 use super::scan::{self, Cursor};
 use super::sets::RedisSets;
 use crate::clock;
-use crate::model::Timestamp;
 use crate::model::redis_lease::{Bytes, LockValue, RedisLeases, ServerReading, merge_sets};
 use locktop_locks::redis::Connection;
 use locktop_locks::redis::RedisFault;
@@ -76,16 +75,16 @@ struct Round {
     /// How many of them each set has.
     sets: Vec<usize>,
     keys: BTreeSet<Bytes>,
-    /// What was seen of each lock that is held, by set and key.
+    /// The observed holder of each lock, by set and key.
     held: FxHashMap<(usize, Bytes), Held>,
     options: RedisOptions,
 }
 
-/// What was seen of a lock while one holder had it.
+/// The holder of a lock, since when it has been observed, and the longest remaining time in milliseconds.
 #[derive(Debug, Clone)]
 struct Held {
     holder: LockValue,
-    since: Timestamp,
+    since: Instant,
     longest: Option<i64>,
 }
 
@@ -111,9 +110,8 @@ impl Round {
             join_all(self.members.iter_mut().map(|member| member.read(&keys, options.timeout))).await;
         let mut leases = merge_sets(&readings, &self.sets);
         if leases.down() < leases.servers.len() {
-            let now = clock::wall();
-            leases.read_at = Some(now);
-            self.remember(&mut leases, now);
+            leases.read_at = Some(clock::wall());
+            self.remember(&mut leases);
             // What no server has is forgotten; one that was down finds its own again.
             self.keys = leases.rows.iter().map(|row| row.key.clone()).collect();
         }
@@ -122,16 +120,17 @@ impl Round {
         leases
     }
 
-    /// Says of each lock since when its holder has been seen, and the longest time it had left. Redis stores neither.
-    fn remember(&mut self, leases: &mut RedisLeases, now: Timestamp) {
+    /// Adds to each lock how long its holder has been observed, and the longest remaining time: Redis records neither.
+    fn remember(&mut self, leases: &mut RedisLeases) {
+        let millis = |time: Duration| i64::try_from(time.as_millis()).ok();
+        let now = clock::monotonic();
         let mut before = std::mem::take(&mut self.held);
         for row in &mut leases.rows {
             let key = (row.set, row.key.clone());
             let known = before.remove(&key).filter(|held| held.holder.is_of(&row.holder));
             let (since, longest) = known.map_or((now, None), |held| (held.since, held.longest));
-            let left = row.expiry.left().and_then(|left| i64::try_from(left.as_millis()).ok());
-            let longest = longest.max(left);
-            (row.since, row.longest) = (Some(since), longest);
+            let longest = longest.max(row.expiry.left().and_then(millis));
+            (row.observed, row.longest) = (millis(now.saturating_duration_since(since)), longest);
             self.held.insert(key, Held { holder: row.holder.clone(), since, longest });
         }
     }

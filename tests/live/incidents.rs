@@ -165,7 +165,7 @@ const INCIDENTS: &[Incident] = &[
             waits("stop", "BEGIN", "SELECT * FROM orders WHERE id = 1 FOR UPDATE", "transactionid"),
         ],
         blockers: 2,
-        promise: "blocks 1: 0 certain now: others may have to end too",
+        promise: "blocks 1: 0 for certain: others may have to end too",
         remedy: Ok(Verb::Terminate),
         shown: &["orders ctid (0,1)"],
     },

@@ -78,7 +78,7 @@ pub(super) enum Asking<'a> {
     Over(Outcome, String),
 }
 
-/// Asks for a signal to a session, if it still works on what it was seen to work on. Times are told in a zone.
+/// Sends a signal to a session, if it still works on the row that it was seen to work on. Times in messages are those of a zone.
 pub(super) async fn ask<'a>(
     client: &Client,
     signal: Signal,

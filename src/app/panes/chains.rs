@@ -211,7 +211,7 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// Whether a session is one of those that a line represents which wait one behind the other.
+/// Whether a line represents a run that contains this session.
 pub fn is_in_run(context: &Context<'_>, row: Row, id: RowId) -> bool {
     let Row::Chain(line) = row else { return false };
     let mut nodes = forest::run(&context.view.graph.tree, line.at as usize);
@@ -260,7 +260,7 @@ fn name(context: &Context<'_>, id: RowId) -> String {
             None => format!("Prepared transaction {xact}"),
         },
         RowId::Group(_, tag, _) => format!("Queue for {}", context.lock_label(&tag, None)),
-        RowId::Run(first) => format!("Sessions behind {}", first.pid()),
+        RowId::Run(first) => format!("Chain from {} on", first.pid()),
         _ => String::new(),
     }
 }

@@ -74,7 +74,7 @@ pub struct Wanted {
     pub all_locks: bool,
     /// What is alike may be one line; a filter wants each by itself.
     pub folded: bool,
-    /// Sessions that wait one behind the other may be one line.
+    /// A long chain of sessions may be one line.
     pub runs: bool,
 }
 

@@ -122,6 +122,10 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 
 /// How far the server is from trouble, below the findings if none of them is more than information.
 pub fn quiet(context: &Context<'_>) -> Vec<Line> {
+    let findings = &context.view.findings;
+    if findings.iter().any(|finding| finding.severity != Severity::Info) {
+        return Vec::new();
+    }
     let deadlocks = context.snapshot.server().map_or(0, |server| server.deadlocks);
     let deadlocks = (deadlocks > 0).then(|| {
         let number = text::count(deadlocks);
@@ -133,10 +137,6 @@ pub fn quiet(context: &Context<'_>) -> Vec<Line> {
     let next = super::tasks::next_task(context).map(|next| format!("next task: {next}"));
     let facts = [lock_table::fill(context.snapshot_view()), deadlocks, next];
     let info = |fact: String| Line::new().with(format!("  info        {fact}"), Tone::Dim);
-    let findings = &context.view.findings;
-    if findings.iter().any(|finding| finding.severity != Severity::Info) {
-        return Vec::new();
-    }
     let ok = Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim);
     let ok = findings.is_empty().then_some(ok);
     ok.into_iter().chain(facts.into_iter().flatten().map(info)).collect()

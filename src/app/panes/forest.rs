@@ -28,11 +28,11 @@ pub struct ChainRow {
     pub last: bool,
     /// A filter does not let it through; it is there for what is under it, which it does.
     pub is_context: bool,
-    /// What it represents wait one behind the other; otherwise they wait side by side for the same.
+    /// It represents a chain of sessions, each of which waits for the one before; otherwise all wait for one lock.
     pub is_run: bool,
 }
 
-/// The lines of the forest. Waiters that are alike are one line if `folded`, and those that wait one behind the other if `runs`.
+/// The lines of the forest. Waiters for one lock in one mode are one line if `folded`, long chains if `runs`.
 pub(super) fn lines(context: &Context<'_>, folded: bool, runs: bool) -> Vec<ChainRow> {
     let tree = &context.view.graph.tree;
     let mut rows = Vec::new();
@@ -91,7 +91,7 @@ fn after_run(tree: &Tree, row: ChainRow) -> Option<ChainRow> {
     Some(line(*last.children.first()?, row.depth + 1, true))
 }
 
-/// The levels at which a line is drawn past each row, from a parent to the next of its children.
+/// Sets the levels at which a rail is drawn past each row, from a parent to its next child.
 fn lead(rows: &mut [ChainRow]) {
     let mut open: u16 = 0;
     for row in rows {

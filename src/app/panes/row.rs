@@ -71,7 +71,7 @@ pub enum RowId {
     Prepared(VirtualTransaction),
     /// Waiters for one lock in one mode behind one party, folded into a line.
     Group(Party, LockTag, LockMode),
-    /// Sessions that wait one behind the other, folded into a line, by the first.
+    /// A long chain of sessions, folded into a line, by its first session.
     Run(Party),
     /// A lock, its holder, and the mode in which it is held.
     Lock(LockTag, Owner, LockMode),

@@ -78,3 +78,20 @@ fn several_behind_one_end_a_run() {
     drive(&mut app, "2");
     assert_eq!(pids(&app), ["1", "└2", "└…6 deep", "└9", "├20", "└21"]);
 }
+
+#[test]
+fn a_report_has_each_session_of_a_run() {
+    let tree = crate::app::print::tree(&chain(11).view());
+    assert_eq!(tree.branches.len(), 11);
+    assert!(tree.branches.iter().all(|branch| branch.statement.contains("UPDATE accounts")));
+}
+
+#[test]
+fn esc_folds_only_what_is_long() {
+    let mut app = app(chain(11));
+    drive(&mut app, "2jj<enter>");
+    assert_eq!(pids(&app).len(), 11);
+    arrive(&mut app, chain(4).view());
+    drive(&mut app, "f<esc>");
+    assert!(app.follow.is_none(), "there is nothing to fold, so Esc ends what is followed");
+}

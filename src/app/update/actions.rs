@@ -74,7 +74,10 @@ impl App {
     pub(super) fn open(&mut self) -> Update {
         match self.pane(self.focus).selected {
             Some(RowId::Event(number, count)) => self.go_to_event(number, count),
-            Some(RowId::Run(_)) => self.unfold(true),
+            Some(RowId::Run(_)) => {
+                self.unfold(true);
+                Update::redraw()
+            }
             Some(selected) => {
                 let subject = self.context().map_or(selected, |context| opened(&context, selected));
                 self.open_page(Page::Detail { subject, scroll: 0 })
@@ -87,13 +90,15 @@ impl App {
         }
     }
 
-    fn unfold(&mut self, is_unfolded: bool) -> Update {
+    /// Whether that changes anything.
+    fn unfold(&mut self, is_unfolded: bool) -> bool {
         let (all_locks, seen) = (self.all_locks, self.table_rows);
-        self.with_pane(self.focus, |state, context| {
-            state.unfold(is_unfolded, context);
+        let changes = self.with_pane(self.focus, |state, context| {
+            let changes = state.unfold(is_unfolded, context);
             state.rebuild(all_locks, seen, context);
+            changes
         });
-        Update::redraw()
+        changes.unwrap_or_default()
     }
 
     pub(super) fn open_page(&mut self, page: Page) -> Update {
@@ -101,15 +106,15 @@ impl App {
         Update::redraw()
     }
 
-    /// One step back: the filter, then the marks, then what is unfolded, then the zoom, then the findings or events that led here, then what is followed.
+    /// One step back: the filter, then the marks, then unfolded chains, then the zoom, then the findings or events that led here, then what is followed.
     pub(super) fn back(&mut self) -> Update {
         let state = self.pane_mut(self.focus);
         if !state.filter_text.is_empty() {
             self.set_filter(self.focus, "");
         } else if !state.marks.is_empty() {
             state.marks.clear();
-        } else if state.is_unfolded() {
-            return self.unfold(false);
+        } else if state.is_unfolded() && self.unfold(false) {
+            // That was the step.
         } else if self.zoom {
             return self.toggle_zoom();
         } else if let Some(Origin { screen, focus, page, all_locks }) = self.jumped_from.take() {

@@ -80,8 +80,9 @@ pub fn fill(view: SnapshotView<'_>) -> Option<String> {
         _ => format!("at least {least:.0}%"),
     };
     let most = most.map(|(party, has)| {
-        let who = view.backend(party.pid()).map(words::who).unwrap_or_default();
-        format!(" · most: {} {who} with {}", party.pid(), count(has as u64))
+        let who = view.backend(party.pid()).map(|backend| format!(" {}", words::who(backend)));
+        let name = super::check_input::party_text(party);
+        format!(" · most: {name}{} with {}", who.unwrap_or_default(), count(has as u64))
     });
     let of = count(room.into());
     (room > 0).then(|| format!("lock table: {share} of {of} entries in use{}", most.unwrap_or_default()))

@@ -49,16 +49,16 @@ pub struct LeaseRow {
     pub set: Option<u16>,
     /// Several owners have it on different servers.
     pub is_split: bool,
-    /// What was seen of it where it is kept without a record of that, in Redis.
-    pub seen: Seen,
+    /// For a lock in Redis, which records neither its start nor its term.
+    pub observed: ObservedHold,
 }
 
-/// What was seen of a lock whose store has no record of it.
+/// Lower bounds for a lock whose store has no record of them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Seen {
-    /// Since when its owner has been seen to have it: perhaps for longer.
-    pub since: Option<Timestamp>,
-    /// The longest time left that was seen, in seconds: its term is at least that long.
+pub struct ObservedHold {
+    /// How long its owner has been observed, in seconds: it may have it for longer.
+    pub held: Option<f64>,
+    /// The longest remaining time, in seconds: its term is at least that long.
     pub term: Option<f64>,
     /// How many times its owner has locked it, if it is reentrant.
     pub holds: Option<i64>,
@@ -167,7 +167,7 @@ fn row(
         quorum: None,
         set: None,
         is_split: false,
-        seen: Seen::default(),
+        observed: ObservedHold::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The locks of the Redis servers, as leases.
 
-use super::{LeaseId, LeaseRow, LeaseState, Seen};
+use super::{LeaseId, LeaseRow, LeaseState, ObservedHold};
 use crate::model::Timestamp;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 
@@ -37,6 +37,7 @@ fn row(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow> {
         return None;
     }
     let end = |left| chrono::TimeDelta::from_std(std::time::Duration::try_from_secs_f64(left).ok()?).ok();
+    let seconds = |millis: i64| Some(chrono::TimeDelta::try_milliseconds(millis)?.as_seconds_f64());
     let votes = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
     let state = match lease.standing {
         Standing::Held | Standing::Unknown => LeaseState::Held,
@@ -60,11 +61,9 @@ fn row(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow> {
         quorum: (lease.servers > 1).then(|| (votes(lease.votes), votes(lease.servers))),
         set: None,
         is_split: lease.standing == Standing::Split,
-        seen: Seen {
-            since: lease.since,
-            term: lease
-                .longest
-                .map(|longest| std::time::Duration::from_millis(longest.unsigned_abs()).as_secs_f64()),
+        observed: ObservedHold {
+            held: lease.observed.and_then(seconds).map(|held| held + age),
+            term: lease.longest.and_then(seconds),
             holds: lease.holder.holds(),
         },
     })

@@ -7,6 +7,6 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use board::{Board, Counts, LeaseRow, Seen};
+pub use board::{Board, Counts, LeaseRow, ObservedHold};
 pub use in_redis::{SOURCE as REDIS, id as redis_id};
 pub use rows::{Lease, LeaseId, LeaseState, RowPosition};

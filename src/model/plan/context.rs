@@ -33,8 +33,13 @@ impl<'a> PlanContext<'a> {
 
     /// Whether locktop terminated this session.
     pub(super) fn has_terminated(&self, session: Option<BackendId>) -> bool {
-        session.is_some_and(|id| id.backend_start.is_some() && self.terminated.contains(&id))
+        was_terminated(self.terminated, session)
     }
+}
+
+/// Whether a session is one of those that locktop terminated; not without its start, since process ids are used again.
+pub(super) fn was_terminated(terminated: &[BackendId], session: Option<BackendId>) -> bool {
+    session.is_some_and(|id| id.backend_start.is_some() && terminated.contains(&id))
 }
 
 /// The context of a plan with its snapshot, and where things are in it: built once for each plan.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::context::PlanIndex;
+use super::context::{PlanIndex, was_terminated};
 use super::rows::not_running;
 use super::{
     ActionPlan, Caution, CautionKind, Confirm, PlanContext, Planned, PlannedTarget, Reason, RecoveryPlan,
@@ -220,8 +220,7 @@ pub fn without_grace(mut plan: Arc<RecoveryPlan>, terminated: &[BackendId]) -> A
     let is_ended = |row: &Planned| {
         let session =
             row.seen.backend_pid.map(|pid| BackendId { pid, backend_start: row.seen.backend_start });
-        row.step == Step::Leave(Reason::Settling)
-            && session.is_some_and(|id| id.backend_start.is_some() && terminated.contains(&id))
+        row.step == Step::Leave(Reason::Settling) && was_terminated(terminated, session)
     };
     if plan.rows.iter().any(is_ended) {
         let plan = Arc::make_mut(&mut plan);

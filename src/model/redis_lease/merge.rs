@@ -73,9 +73,9 @@ pub struct RedisLease {
     pub without_expiry: u32,
     /// The key on each server that has it, in the order of the servers.
     pub places: Vec<ServerKey>,
-    /// Since when its holder has been seen to have it: perhaps for longer.
-    pub since: Option<Timestamp>,
-    /// The longest time left that was seen with this holder, in milliseconds: its term is at least that long.
+    /// How long its holder had been observed when it was read, in milliseconds: it may have it for longer.
+    pub observed: Option<i64>,
+    /// The longest remaining time observed with this holder, in milliseconds: its term is at least that long.
     pub longest: Option<i64>,
 }
 
@@ -232,7 +232,7 @@ fn lease(key: &Bytes, places: Vec<ServerKey>, servers: u32, down: u32) -> Option
         expiry: expiry(&best, quorum),
         without_expiry: u32::try_from(without_expiry).unwrap_or(u32::MAX),
         places,
-        since: None,
+        observed: None,
         longest: None,
     })
 }

@@ -86,10 +86,8 @@ impl LockValue {
     pub fn is_of(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Redisson { holders, mode }, Self::Redisson { holders: others, mode: other_mode }) => {
-                let names = |holders: &[(Bytes, i64)]| {
-                    holders.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
-                };
-                names(holders) == names(others) && mode == other_mode
+                let names = holders.iter().map(|(name, _)| name);
+                names.eq(others.iter().map(|(name, _)| name)) && mode == other_mode
             }
             (one, other) => one == other,
         }

@@ -255,7 +255,7 @@ impl BoardBuilder<'_> {
             Some(_) => TaskState::Leaked,
             None => works.unwrap_or(schedule_state),
         };
-        // Who holds a raw number may do so for any reason.
+        // A session can hold a raw number for any reason.
         let is_for_it = set.tables.own_keys || works.is_some() || leak.is_some();
         TaskRow {
             task: set.task_id(task.id),

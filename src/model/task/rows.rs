@@ -171,7 +171,7 @@ pub struct TaskSet {
     pub running_cut: bool,
     by_id: FxHashMap<i64, u32>,
     by_lock: FxHashMap<i64, i64>,
-    /// What the newest execution of each task has stored as its key.
+    /// The key that the newest execution of each task has stored.
     last_locks: FxHashMap<i64, Option<i64>>,
 }
 

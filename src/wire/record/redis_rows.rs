@@ -41,7 +41,7 @@ columns! {
         11 expiry: Expiry,
         12 without_expiry: u32,
         13 places: Vec<ServerKey>,
-        14 since: Option<Timestamp>,
+        14 observed: Option<i64>,
         15 longest: Option<i64>,
     }
     /// A key as one of the servers has it.

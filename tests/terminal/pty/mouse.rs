@@ -14,7 +14,9 @@ fn wheel(screen: &mut Screen, (row, column): (u16, u16), down: bool) {
 }
 
 fn place(screen: &Screen, text: &str) -> (u16, u16) {
-    find(screen.seen().emulator.screen(), text).unwrap_or_else(|| panic!("no {text}:\n{}", screen.contents()))
+    // The lock is released before the contents are read for the message.
+    let found = find(screen.seen().emulator.screen(), text);
+    found.unwrap_or_else(|| panic!("no {text}:\n{}", screen.contents()))
 }
 
 fn reports_the_mouse(screen: &vt100::Screen) -> bool {

@@ -15,7 +15,7 @@ use crate::app::panes::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockTag;
-use crate::model::wait_graph::Party;
+use crate::model::wait_graph::{Party, Waiter};
 use crate::model::written::{Written, written};
 
 /// Rows of `pg_stat_activity`, as the snapshot has them.
@@ -56,7 +56,7 @@ static COLUMNS: Columns<Backends> = Columns {
             (
                 "STATE",
                 "state",
-                "as in pg_stat_activity; of a waiter what it waits for, of other processes their kind",
+                "as in pg_stat_activity; for a waiting session its lock, for a process of the server its kind",
             ),
             (12, 20),
             |b, context, room| state_cell(context, b, room),
@@ -159,17 +159,15 @@ fn state_name(backend: &Backend) -> Value<'static> {
     backend.state.map_or(Value::Missing, |state| Value::state(state.as_str()))
 }
 
-/// The lock that it waits for.
-fn awaited(context: &Context<'_>, backend: &Backend) -> Option<LockTag> {
-    let (_, node) = context.node(Party::Backend(backend.group()))?;
-    Some(context.view.graph.queues.get(node.waits?.0)?.tag)
+/// The request for a lock with which it waits, and that lock.
+fn request<'a>(context: &Context<'a>, backend: &Backend) -> Option<(LockTag, &'a Waiter)> {
+    let (queue, place) = context.view.graph.wait_of(Party::Backend(backend.group()))?;
+    Some((queue.tag, queue.waiters.get(place)?))
 }
 
-/// How long it waits for a lock.
+/// How long it has waited for a lock.
 fn wait(context: &Context<'_>, backend: &Backend) -> Option<f64> {
-    let (_, node) = context.node(Party::Backend(backend.group()))?;
-    let (queue, waiter) = node.waits?;
-    context.wait_age(context.view.graph.queues.get(queue)?.waiters.get(waiter)?.wait_start)
+    context.wait_age(request(context, backend)?.1.wait_start)
 }
 
 /// Short words for a state, so that the column can be narrow.
@@ -224,7 +222,7 @@ fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
             None => Cell::none(),
         };
     };
-    if let Some(tag) = awaited(context, backend) {
+    if let Some((tag, _)) = request(context, backend) {
         let lock = object_first(context.wait_label(&tag, backend.pid));
         return Cell::plain(fit_names(format!("Lock {lock}"), room));
     }

@@ -17,8 +17,8 @@ pub(super) fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
     lines.extend(servers(context, row));
     lines.extend(row.owner.as_deref().map(|owner| {
         let label = if row.state == LeaseState::Released { "last owner" } else { "owner" };
-        let held = row.seen.holds.filter(|holds| *holds > 1);
-        let held = held.map_or_else(String::new, |holds| format!(", which has locked it {holds} times"));
+        let held = row.observed.holds.filter(|holds| *holds > 1);
+        let held = held.map_or_else(String::new, |holds| format!(", locked {holds} times"));
         field(label, format!("{}{held}", text::one_line(owner)), Tone::Plain)
     }));
     lines.extend(session(context, row));
@@ -97,7 +97,7 @@ fn times(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
         fields(&[
             ("acquired", ago(context, row.acquired_at)),
             ("acquired or renewed", ago(context, row.renewed_at)),
-            ("held for at least", context.age(row.seen.since).map(text::duration).unwrap_or_default()),
+            ("held for at least", row.observed.held.map(text::duration).unwrap_or_default()),
         ]),
         fields(&[("term", term(row).unwrap_or_default()), ("ends", end.unwrap_or_default())]),
     ];

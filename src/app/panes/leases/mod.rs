@@ -83,14 +83,10 @@ static COLUMNS: Columns<Leases> = Columns {
         )
         .rank(4),
         Column::sorted(
-            (
-                "TERM",
-                "term",
-                "how long it lasts without a renewal; ≥ of a key of Redis the longest time left seen",
-            ),
+            ("TERM", "term", "how long it lasts without a renewal; ≥: the longest remaining time observed"),
             (6, 7),
             |row, _, _| term(row).map_or_else(Cell::none, |term| Cell::toned(term, Tone::Dim)),
-            |row, _| Value::number(row.term.or(row.seen.term)),
+            |row, _| Value::number(row.term.or(row.observed.term)),
         )
         .right()
         .rank(3),
@@ -109,11 +105,11 @@ static COLUMNS: Columns<Leases> = Columns {
         )
         .rank(6),
         Column::sorted(
-            ("HELD", "held", "how long this owner has held it; ≥ since it was first seen"),
+            ("HELD", "held", "how long this owner has held it; ≥: since it was first observed"),
             (6, 7),
             |row, context, _| held(context, row),
             |row, context| {
-                Value::number(context.age(row.acquired_at.or(row.seen.since)).filter(|_| is_owned(row)))
+                Value::number(context.age(row.acquired_at).or(row.observed.held).filter(|_| is_owned(row)))
             },
         )
         .right()
@@ -217,16 +213,16 @@ fn gauge(row: &LeaseRow, room: u16) -> Cell {
     Cell::toned(bar(share, room), tone)
 }
 
-/// `20s`; `≥20s` if only the time left has been seen.
+/// `20s`; `≥20s` if only remaining times have been observed.
 fn term(row: &LeaseRow) -> Option<String> {
-    let seen = || row.seen.term.map(|longest| format!("≥{}", text::age(longest)));
+    let seen = || row.observed.term.map(|longest| format!("≥{}", text::age(longest)));
     row.term.map(text::duration).or_else(seen)
 }
 
 fn held(context: &Context<'_>, row: &LeaseRow) -> Cell {
-    let age = |since| context.age(since).filter(|_| is_owned(row)).map(text::age);
-    let seen = || age(row.seen.since).map(|age| format!("≥{age}"));
-    age(row.acquired_at).or_else(seen).map_or_else(Cell::none, Cell::plain)
+    let observed = || row.observed.held.map(|held| format!("≥{}", text::age(held)));
+    let held = context.age(row.acquired_at).map(text::age).or_else(observed);
+    held.filter(|_| is_owned(row)).map_or_else(Cell::none, Cell::plain)
 }
 
 fn alive(row: &LeaseRow) -> Cell {

@@ -56,7 +56,7 @@ pub fn published_plan(
     Some((plan, targets))
 }
 
-/// What else ends with the session that is terminated for a row, and is not recovered by the plan.
+/// Other executions of the session that is terminated for a row, if the plan does not recover them.
 fn also_ended<'a>(
     row: &Planned,
     planned: &[Planned],

@@ -1,4 +1,4 @@
-//! What C and K are said to do to a session, in every state of one, and what they do.
+//! The effect of C and K on a session in each of its states: as stated, and as observed.
 
 mod cases;
 mod processes;
@@ -45,7 +45,7 @@ async fn view(info: &ConnInfo) -> Arc<View> {
     once(info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap()
 }
 
-/// What a verb is said to do to a process.
+/// The stated effect of a verb on a process.
 async fn said(info: &ConnInfo, verb: Verb, pid: i32) -> Effect {
     let view = view(info).await;
     let snapshot = view.with_snapshot().unwrap();

@@ -1,4 +1,4 @@
-//! What C and K are said to do to a process that is not an ordinary session, and what they do.
+//! The effect of C and K on processes that are not a client's session: as stated, and as observed.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::consequence::Effect;
@@ -64,7 +64,7 @@ impl<'a> Stage<'a> {
         snapshot.remedy(snapshot.backend(pid).unwrap(), false).unwrap_err()
     }
 
-    /// Ends it, and waits until what was said has come: another process in its place.
+    /// Ends it, and waits until another process has taken its place.
     async fn starts_again(&self, verb: Verb, condition: &str) {
         let first = self.find(condition).await;
         self.says(verb, first, Effect::Restarts).await;
@@ -242,7 +242,7 @@ async fn parallel_worker(stage: &Stage<'_>) {
     }
 }
 
-/// Nobody can end them; the server would start the launchers again.
+/// They cannot be ended; the server would start the launchers again.
 async fn of_the_server(stage: &Stage<'_>) {
     let kinds = [
         "checkpointer",
