@@ -336,11 +336,15 @@ impl Strip<'_> {
         }
         if line.spans.is_empty() || self.app.is_stale() || self.app.past.is_some() {
             let is_expired = |id| self.context.lease(id).is_some_and(|row| row.state == LeaseState::Expired);
-            line = no_shortcut(match subject::subject_of(&self.context, row).unwrap_or(row) {
-                RowId::Lease(id) if is_expired(id) => "the next request gets the lease; Enter shows details",
-                RowId::Run(_) => "Enter unfolds the chain",
-                _ => "Enter shows details",
-            });
+            line = match subject::subject_of(&self.context, row).unwrap_or(row) {
+                RowId::Lease(id) if is_expired(id) => {
+                    no_shortcut("the next request gets the lease; Enter shows details")
+                }
+                RowId::Run(_) => {
+                    Line::new().with("each waits for the one above; Enter unfolds them", Tone::Plain)
+                }
+                _ => no_shortcut("Enter shows details"),
+            };
         }
         vec![Line::new().with(about, Tone::Plain), line]
     }

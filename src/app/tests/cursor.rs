@@ -80,3 +80,17 @@ fn a_screen_begins_with_its_worst_where_the_selection_is_far_below() {
     assert_eq!(selected("7G 17"), last, "what is marked is meant");
     assert_eq!(selected("7Gf17"), last, "what is followed too");
 }
+
+#[test]
+fn the_key_of_the_screen_leads_back_to_its_first_pane() {
+    let mut app = begun(sample::incident(0.0));
+    drive(&mut app, "<tab>");
+    assert_eq!(app.focus, Pane::Chains);
+    app.pane_mut(Pane::Findings).selected = None;
+    drive(&mut app, "1");
+    assert_eq!(app.focus, Pane::Findings);
+    assert!(
+        matches!(app.pane(Pane::Findings).selected, Some(crate::app::panes::RowId::Finding(..))),
+        "the worst one"
+    );
+}

@@ -283,6 +283,9 @@ impl App {
         } else if let Some(pane) = self.visible_panes().first().copied() {
             self.go_to_followed(pane);
         }
+        if is_again && self.pane(self.focus).selected.is_none() {
+            self.jump(0);
+        }
         Update::redraw()
     }
 

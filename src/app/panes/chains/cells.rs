@@ -18,8 +18,10 @@ use crate::model::wait_graph::{Party, TreeNode};
 pub(super) fn pid(place: Place<'_>, room: u16) -> Cell {
     let label = match place.party {
         _ if place.row.is_run => {
-            let deep = if place.row.folded < 1_000 { " deep" } else { "" };
-            format!("…{}{deep}", crate::text::count(place.row.folded.into()))
+            let label = format!("…{}", crate::text::count(place.row.folded.into()));
+            // The level must show: it is behind the session above.
+            let room = usize::from(room).saturating_sub(place.row.depth.into());
+            if label.chars().count() + " deep".len() <= room { label + " deep" } else { label }
         }
         _ if place.is_group() => "queue".to_owned(),
         Party::Backend(pid) => pid.to_string(),
