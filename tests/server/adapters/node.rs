@@ -110,7 +110,7 @@ async fn pg_boss_with_many_jobs() {
     let many = "INSERT INTO pgboss.queue (name) VALUES ('q'), ('r'), ('big');
         INSERT INTO pgboss.job (name, state, start_after, blocked) SELECT CASE WHEN n % 2 = 0 THEN 'q' WHEN n % 3 = 0 THEN 'r' ELSE 'big' END, (CASE WHEN n < 100 THEN 'active' WHEN n < 30000 THEN 'created'
             WHEN n < 31000 THEN 'retry' WHEN n < 32000 THEN 'failed' ELSE 'completed' END)::pgboss.job_state, now() + (n % 3 - 1) * interval '1 hour', n BETWEEN 20000 AND 20100
-        FROM generate_series(1, 450000) n;";
+        FROM generate_series(1, 230000) n;";
     let parts = [Part::Running, Part::Due, Part::Scheduled, Part::Blocked, Part::Failed, Part::Depth];
     are_read(&format!("{PG_BOSS}{many}"), &parts.map(|part| (part, Some(1)))).await;
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::super::binary::{locktop, run_beside};
 use super::super::dashboard::Dashboard;
+use super::connected;
 use super::server::Server;
-use super::{connected, support};
 
 /// What is looked for. No other word has it in it.
 const SECRET: &str = "xyzzy-plugh";
@@ -80,7 +80,7 @@ async fn what_is_on_the_screen_and_on_record() {
     dashboard.select_first(&pid.to_string());
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
-    support::wait_for("it to be on record", || dashboard.on_record("\"fate\":\"done\"") == 1);
+    dashboard.done(1);
     assert_eq!(dashboard.on_record(SECRET) + dashboard.on_record("xyzzy"), 0);
     // Each page of the help, and the loss of the server with its reason.
     dashboard.screen.keys("<esc><esc>?");

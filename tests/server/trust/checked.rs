@@ -10,7 +10,7 @@ use super::detection::{chains, functions};
 use super::ground::Ground;
 use super::hidden;
 use super::looks::limits;
-use super::support::{all_versions, is_long};
+use super::support::{is_long, versions};
 use crate::unread::{checked, is_bad, statuses};
 
 const RIVER: &str = include_str!("../adapters/tables/river.sql");
@@ -64,7 +64,7 @@ const EXPIRED: [&str; 2] = ["leases_expired", "queue_failed"];
 /// N2: empty tables in a schema with the name of the role that runs the check.
 #[tokio::test]
 async fn tables_in_a_schema_named_like_the_role() {
-    for version in all_versions() {
+    for version in versions() {
         let ground = hidden::ground(version, "boss").await;
         are_bad(&check(&ground, 1).await, &EXPIRED);
         hidden::put(&ground, hidden::TRICKS[0].1).await;
@@ -75,7 +75,7 @@ async fn tables_in_a_schema_named_like_the_role() {
 /// N3: long chains of partitions, named like a table that is searched for.
 #[tokio::test]
 async fn chains_of_partitions() {
-    for version in all_versions() {
+    for version in versions() {
         let ground = with_river(version).await;
         are_bad(&check(&ground, 1).await, &LOST);
         ground.run("mallory", &chains(4, if is_long() { 251 } else { 60 })).await;
@@ -86,7 +86,7 @@ async fn chains_of_partitions() {
 /// N4: functions whose source is many megabytes.
 #[tokio::test]
 async fn functions_with_a_large_source() {
-    for version in all_versions() {
+    for version in versions() {
         let ground = hidden::ground(version, "boss").await;
         are_bad(&check(&ground, 1).await, &EXPIRED);
         for sql in functions(15, if is_long() { 195 } else { 10 }).split_inclusive("$$;") {
@@ -99,7 +99,7 @@ async fn functions_with_a_large_source() {
 /// N5: a lock on the table of a job system, as a migration takes it.
 #[tokio::test]
 async fn a_lock_on_the_jobs() {
-    for version in all_versions() {
+    for version in versions() {
         let ground = with_river(version).await;
         are_bad(&check(&ground, 1).await, &LOST);
         let migration = ground.client("postgres").await;
@@ -113,7 +113,7 @@ async fn a_lock_on_the_jobs() {
 /// N16: a job whose worker was killed, and whose advisory lock is free for that; a single snapshot is enough.
 #[tokio::test]
 async fn a_job_whose_lock_is_free() {
-    for version in all_versions() {
+    for version in versions() {
         let ground = Ground::new(version).await;
         let job = "INSERT INTO good_job_processes (id, state, created_at, lock_type)
                 VALUES ('00000000-0000-0000-0000-0000000000a2', '{\"hostname\": \"web\", \"pid\": 2}', now() - interval '2 hours', 0);
@@ -134,7 +134,7 @@ async fn a_job_whose_lock_is_free() {
 /// N17: the tables of a job system belong to a role that is not trusted.
 #[tokio::test]
 async fn a_job_system_of_a_role_that_is_not_trusted() {
-    for version in all_versions() {
+    for version in versions() {
         let ground = with_river(version).await;
         are_bad(&check(&ground, 1).await, &LOST);
         let give = ["river_job", "river_leader", "river_queue", "river_migration"]

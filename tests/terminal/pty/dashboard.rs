@@ -68,6 +68,12 @@ impl Dashboard {
         lines.lines().filter(|line| line.contains(words)).count()
     }
 
+    /// Waits until this many actions are on record as done: the record follows the server's answer.
+    pub(crate) fn done(&self, times: usize) {
+        let so_many = || self.on_record("\"fate\":\"done\"") == times;
+        support::wait_for(&format!("{times} actions to be on record"), so_many);
+    }
+
     /// How often something was asked for.
     pub(crate) fn asked(&self) -> usize {
         self.on_record("\"event\":\"asked\"")

@@ -117,7 +117,7 @@ async fn terminate(dashboard: &mut Dashboard, look: &tokio_postgres::Client, roo
     dashboard.question("K", "y terminate");
     dashboard.screen.keys("y");
     support::wait_until("it has ended", async || !is_there(look, root).await).await;
-    support::wait_for("it to be on record", || dashboard.on_record("\"fate\":\"done\"") == 1);
+    dashboard.done(1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

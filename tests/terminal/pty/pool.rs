@@ -47,6 +47,6 @@ async fn a_question_closes_when_the_client_of_the_pool_changes() {
     dashboard.screen.keys("y");
     dashboard.screen.shows(&format!("{shared} postgres@second terminated"));
     support::wait_until("it has ended", async || !is_there(&look, shared).await).await;
-    support::wait_for("it to be on record", || dashboard.on_record("\"fate\":\"done\"") == 1);
+    dashboard.done(1);
     dashboard.quit();
 }

@@ -61,7 +61,7 @@ async fn a_slow_row_is_recovered_in_one_step_and_at_once_after_its_session_was_t
     dashboard.screen.shows("type recover to confirm");
     dashboard.screen.keys("recover<enter>");
     becomes(&admin, STATUS, "failed failed").await;
-    assert_eq!(dashboard.on_record("\"fate\":\"done\""), 3);
+    dashboard.done(3);
     dashboard.quit();
 }
 
@@ -88,6 +88,6 @@ async fn so_is_a_row_of_our_own_tables_after_its_session_was_terminated() {
     dashboard.question("R", "y recover");
     dashboard.screen.keys("y");
     becomes(&admin, "SELECT status FROM task_execution_log", "failed").await;
-    assert_eq!(dashboard.on_record("\"fate\":\"done\""), 2);
+    dashboard.done(2);
     dashboard.quit();
 }

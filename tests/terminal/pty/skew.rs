@@ -5,7 +5,6 @@ use std::process::Command;
 
 use super::dashboard::Dashboard;
 use super::incident::Incident;
-use super::support;
 use super::verbs::play;
 
 const YEARS: i64 = 10 * 365 * 86_400;
@@ -67,7 +66,7 @@ async fn ages_are_the_servers_whatever_the_clock_here_says() {
         dashboard.select_first("report");
         dashboard.question("E", does);
         dashboard.screen.keys("y");
-        support::wait_for("it to be on record", || dashboard.on_record("\"fate\":\"done\"") == 1);
+        dashboard.done(1);
         assert_eq!(dashboard.on_record(year), 2);
         dashboard.quit();
     }

@@ -87,7 +87,8 @@ async fn every_verb_does_by_its_key_what_its_question_said() {
             dashboard.screen.hides("/\"");
         }
     }
-    assert_eq!((dashboard.asked(), dashboard.on_record("\"fate\":\"done\"")), (9, 9));
+    dashboard.done(9);
+    assert_eq!(dashboard.asked(), 9);
     dashboard.quit();
 }
 
