@@ -163,6 +163,19 @@ pub(super) fn number(value: Option<i64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
+/// `1 of 3`, as far as it is known.
+pub(super) fn of(value: Option<i64>, most: Option<i64>) -> String {
+    match most {
+        Some(most) => format!("{} of {most}", number(value)).trim_start().to_owned(),
+        None => number(value),
+    }
+}
+
+/// The label of an end that is so many seconds ahead.
+pub(super) fn end_label(left: Option<f64>) -> &'static str {
+    if left.is_some_and(|left| left <= 0.0) { "ended" } else { "ends" }
+}
+
 /// The state of a row, and what that means.
 pub(super) fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
     Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)

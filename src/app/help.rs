@@ -24,7 +24,7 @@ const SIGNS: [(&str, &str); 16] = [
         "in WAITS FOR: two more sessions block it; in WHO: two other clients; in REQUESTED: two more modes",
     ),
     ("name?", "a guess: other software may use that key"),
-    ("≥41s", "held for at least that long: the time that locktop has observed it"),
+    ("≥41s", "held for at least that long, without interruption"),
     ("3m40s w", "a transaction of that age with a transaction ID: it may have written"),
     ("10,000+", "at least that many: large tables are not counted at every poll"),
     ("…", "truncated: the detail (Enter) has all of it"),
@@ -32,7 +32,7 @@ const SIGNS: [(&str, &str); 16] = [
     ("LIVE 1s · 4ms", "one poll per second; the last one took 4 ms"),
     ("waiting ▁▃█ 20", "sessions waiting for locks, in the last snapshots and now"),
     ("· 4312", "below the findings: the row of the finding under the cursor"),
-    ("crit", "in small letters: a finding from before the connection was lost"),
+    ("crit", "in lower case: a finding from before the connection was lost"),
 ];
 
 /// Signs of the header while what was is shown.
@@ -43,7 +43,7 @@ const PAST: [(&str, &str); 4] = [
         "!  x  a  ~",
         "on that line: a session began to block others, or an orphan; a deadlock or a wait cycle; an action; no answer",
     ),
-    ("PAST 4m29s", "a snapshot of that long ago, at the time next to it; Esc returns to now"),
+    ("PAST 4m29s", "a snapshot of that long ago, at the time next to it; Esc returns to live"),
 ];
 
 /// The same in a recording, which has no now.
@@ -72,9 +72,9 @@ const WORDS: [(&str, &str); 21] = [
     ),
     ("leftover", "recorded as running, but its key is held for another execution: the row is stale"),
     ("unknown", "recorded as running; not known whether it is"),
-    ("due", "a task that has just become due; disabled: no worker takes it"),
-    ("seen 12s", "held for at least that long, observed without a gap; ≥41s: confirmed by the server"),
-    ("expired", "a lease past its end: the next request gets it"),
+    ("due", "a task that is due now; disabled: no worker takes it"),
+    ("seen 12s", "in every poll of the last 12 s; it may have been released and acquired again in between"),
+    ("expired", "a lease past its expiry: the next request gets it"),
     ("no end", "a lease without a term: it is held until it is released"),
     ("lost", "a queue item recorded as in progress, but its session has ended"),
     ("pending", "a queue item that waits for a worker; resting: after a failure, until it is due again"),
@@ -239,18 +239,19 @@ fn role(app: &App) -> Vec<Line> {
         } else {
             "only its own sessions; pg_read_all_stats shows all"
         };
-        return vec![entry("recorded as", format!("{user}, who saw {saw}"), Tone::Warning)];
+        return vec![entry("recorded as", format!("{user}, which saw {saw}"), Tone::Warning)];
     }
     let mut lines = vec![heading("This role")];
     if app.settings.read_only {
         lines.push(entry(&user, format!("sees {sees}"), Tone::Warning));
-        lines.push(entry("read-only", "cannot terminate, cancel or change anything", Tone::Warning));
+        lines.push(entry("read-only", "no shortcut acts on the server", Tone::Warning));
         return lines;
     }
     if let Some(rights) = context.view.rights.as_deref() {
         lines.extend(rights.words().into_iter().map(|(word, text)| entry(word, text, Tone::Warning)));
-        let tables = "rows of tables, as its grants permit; a missing grant is named when the server refuses";
-        lines.push(entry("recovers", tables, Tone::Warning));
+        let tables =
+            "rows of tables, if its grants permit; if the server refuses, the missing grant is named";
+        lines.push(entry("can recover", tables, Tone::Warning));
         return lines;
     }
     let sees = if server.sees_all {

@@ -8,7 +8,7 @@ use crate::model::zone::Zone;
 use crate::text::parse_duration;
 
 /// What a typed time may be.
-const EXPECTED: &str = "a time is 14:02, 14:02:31, -90s, -5m, -1h or worst; empty: now";
+const EXPECTED: &str = "a time is 14:02, 14:02:31, -90s, -5m, -1h or worst; empty: live";
 
 /// Where a typed time leads, from the newest look; none for now. A time of day is the last there was.
 ///

@@ -67,7 +67,7 @@ pub struct Cli {
     pub view: ViewArgs,
 
     /// The config file.
-    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP, help_heading = "Options")]
+    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP, help_heading = "General")]
     pub config: Option<PathBuf>,
 
     /// The debug log, for bug reports.
@@ -75,7 +75,7 @@ pub struct Cli {
     pub log: LogArgs,
 
     /// Print help.
-    #[arg(short = '?', long, global = true, action = ArgAction::Help, help_heading = "Options")]
+    #[arg(short = '?', long, global = true, action = ArgAction::Help, help_heading = "General")]
     help: Option<bool>,
 }
 

@@ -23,7 +23,7 @@ pub struct CheckArgs {
     /// Only these checks, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
     pub only: Vec<String>,
-    /// Not these.
+    /// All checks except these, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
     pub not: Vec<String>,
     /// Time limit; then the result is UNKNOWN.
@@ -35,7 +35,7 @@ pub struct CheckArgs {
     /// Time between two polls.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     pub every: Duration,
-    /// Whose words.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Plugin)]
     pub format: Format,
     /// Status if no connection can be made.
@@ -45,7 +45,7 @@ pub struct CheckArgs {
     pub target: Option<String>,
 }
 
-/// Whose words.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Nagios, Icinga, Naemon, Sensu.

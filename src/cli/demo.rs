@@ -26,7 +26,7 @@ pub struct DemoArgs {
     /// Worker processes.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = count::<1, 500>, help_heading = TASKS)]
     pub workers: usize,
-    /// Number of tasks, which take a second to ten minutes each.
+    /// Number of tasks; each takes a second to ten minutes, divided by the time scale.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = count::<1, 10_000>, help_heading = TASKS)]
     pub tasks: usize,
     /// Speed of the tasks: at 60, a task of a minute takes a second.
@@ -38,18 +38,18 @@ pub struct DemoArgs {
     /// Seed of the random choices: the tasks, the sessions, and the failures of workers.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = TASKS)]
     pub seed: u64,
-    /// Run the workers on the tables and functions that this SQL file creates, under the names of the published recipe,
-    /// to see which faults the witness finds in them.
+    /// Run the workers on the tables and functions that this SQL file creates, in place of locktop's, and count runs that overlap.
+    /// They need the names that the manual calls published.
     #[arg(long, value_name = "FILE", help_heading = TASKS)]
     pub recipe: Option<PathBuf>,
-    /// No screen: run for a time, then print a summary; exit with 1 if an invariant was violated, such as a task
+    /// Run without a screen for some time, then print a summary; exit with 1 if an invariant was violated, such as a task
     /// that ran twice at the same time.
     #[arg(long, help_heading = HEADLESS)]
     pub headless: bool,
     /// How long to run [default: 20s]
     #[arg(long, value_name = "TIME", requires = "headless", value_parser = playing_time, help_heading = HEADLESS)]
     pub duration: Option<Duration>,
-    /// Exit when this number of the output reaches N; fail if it does not within the duration. Can be given more than once.
+    /// Exit when this number of the output reaches N; fail if it does not within --duration. Can be given more than once.
     #[arg(long, value_name = "KEY=N", requires = "headless", help_heading = HEADLESS)]
     pub until: Vec<Goal>,
     /// Output format.
@@ -59,7 +59,7 @@ pub struct DemoArgs {
     /// Two schemas are created in it, and dropped at the end.
     #[arg(long, value_name = "TARGET")]
     pub url: Option<String>,
-    /// The directory of initdb and postgres.
+    /// Directory with initdb and postgres.
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub pg_bin: Option<PathBuf>,
     /// The appearance of the dashboard.
@@ -81,9 +81,9 @@ pub enum NameLanguage {
 pub enum ScenarioName {
     /// Workers compete for scheduled tasks; sometimes one of them dies.
     Tasks,
-    /// The same; workers are killed, stopped and disconnected all the time.
+    /// As tasks, but workers are often killed, stopped and disconnected.
     Crash,
-    /// The same; some tasks hang.
+    /// As tasks, but some tasks hang.
     Stall,
     /// One session blocks others, which block more.
     Chain,

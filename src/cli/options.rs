@@ -36,7 +36,7 @@ pub struct ViewArgs {
 /// Format of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotFormat {
-    /// For people.
+    /// Text.
     Table,
     /// One JSON object.
     Json,
@@ -60,7 +60,7 @@ pub enum ThemeName {
     Dark,
     /// For a light background.
     Light,
-    /// No colour.
+    /// No colors.
     Mono,
     /// The sixteen colors of the terminal.
     Ansi,

@@ -65,7 +65,7 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
     const CTRL_U: u8 = 21;
     const CTRL_BACKSLASH: u8 = 28;
     const DELETE: u8 = 127;
-    let given_up = || io::Error::new(io::ErrorKind::Interrupted, "cancelled at the prompt");
+    let given_up = || io::Error::new(io::ErrorKind::Interrupted, "canceled at the prompt");
     let mut line = Vec::new();
     for byte in io::BufReader::new(input).bytes() {
         match byte? {

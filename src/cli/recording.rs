@@ -126,8 +126,8 @@ pub struct ReplayArgs {
     /// With --export: the last snapshot.
     #[arg(long, value_name = "TIME", requires = "export", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// Use the thresholds of the config instead of the recording's.
-    #[arg(long, value_enum, value_name = "WHOSE")]
+    /// Thresholds of the findings: those of the recording or those of the config [default: file]
+    #[arg(long, value_enum, value_name = "FROM")]
     pub thresholds: Option<Whose>,
     /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]

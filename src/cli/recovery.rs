@@ -34,16 +34,16 @@ pub struct RecoverArgs {
     /// The schema's name: without quotes, case-sensitive.
     #[arg(long, value_name = "NAME", default_value_t)]
     pub schema: SchemaName,
-    /// Tasks whose session has ended (the default).
+    /// Recover tasks whose session has ended (the default).
     #[arg(long, conflicts_with = "timeout")]
     pub orphans: bool,
-    /// Tasks that have run for longer than this, such as 30m; without a duration, for longer than their own timeout.
+    /// Also recover tasks that have run for longer than this, such as 30m; without a duration, for longer than their own timeout.
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "own", value_parser = limit)]
     pub timeout: Option<Limit>,
     /// If an execution is past the timeout of its task, first terminate the session that holds the key.
     #[arg(long, requires = "timeout")]
     pub terminate: bool,
-    /// Only this task.
+    /// Recover only this task.
     #[arg(long, value_name = "NAME")]
     pub task: Option<String>,
     /// Show what would be done; change nothing.
@@ -55,7 +55,7 @@ pub struct RecoverArgs {
     /// How long to wait for a terminated session to end, at most 10m.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = wait)]
     pub wait: Duration,
-    /// The reason, for the audit.
+    /// The reason, for the audit log.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     /// Output format.

@@ -109,7 +109,7 @@ pub enum LogName {
     Executions,
     /// Items of the work queue that completed or failed.
     Queue,
-    /// The audit of actions.
+    /// The audit log of actions.
     Audit,
 }
 

@@ -168,7 +168,7 @@ impl SnapshotView<'_> {
         }
         match cancel().effect {
             Effect::InvalidDatabase => Err(
-                "ending DROP DATABASE now leaves the database invalid: find the process that does not answer"
+                "terminating DROP DATABASE now leaves the database invalid: find the process that does not answer"
                     .to_owned(),
             ),
             Effect::Refused | Effect::NoneYet => Ok(Verb::Terminate),

@@ -45,6 +45,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         let does = match (id, command) {
             (RowId::Awaited(_), CommandId::Terminate) => "terminate holder",
             (RowId::Awaited(_), CommandId::Cancel) => "cancel holder",
+            (_, CommandId::Unlock) => what.short,
             _ => verb.does(),
         };
         (!is_standby(&context) || !verb.definition().writes).then_some((Action::Command(command), does))

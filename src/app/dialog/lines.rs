@@ -21,7 +21,11 @@ impl Dialog {
     pub fn title(&self) -> String {
         let verb = self.order.verb.does();
         let verb = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
-        let of = if self.order.verb == Verb::Cancel { " of" } else { "" };
+        let of = match self.order.verb {
+            Verb::Cancel => " of",
+            Verb::MakeDue | Verb::PutOff => ":",
+            _ => "",
+        };
         match self.plan.rows.as_slice() {
             [] => match &self.order.kind {
                 Kind::Known(expecting) => format!("{verb} {}", expecting.known.name()),

@@ -35,7 +35,7 @@ const fn row(
 }
 
 /// Heading of the keys that act.
-const ACT: &str = "Act: each asks first";
+const ACT: &str = "Actions: each asks first";
 
 /// The table: the keys of the screens come from [`crate::app::screens`], those that act from
 /// [`crate::model::plan::CommandId`].
@@ -173,25 +173,25 @@ const ROWS: &[Binding] = &[
 
 /// What the keys do that come after those that act.
 const TIME_AND_PROGRAM: &[Binding] = &[
-    row(Action::LookBack, "look_back", &["["], "step back", "previous snapshot; Esc returns to now", "Time"),
+    row(Action::LookBack, "look_back", &["["], "step back", "previous snapshot; Esc returns to live", "Time"),
     row(Action::LookOn, "look_on", &["]"], "step on", "next snapshot", "Time"),
     row(Action::MinuteBack, "minute_back", &["{"], "minute back", "a minute back", "Time"),
-    row(Action::MinuteOn, "minute_on", &["}"], "minute on", "a minute on", "Time"),
+    row(Action::MinuteOn, "minute_on", &["}"], "minute on", "a minute forward", "Time"),
     row(
         Action::TroubleBefore,
         "trouble_before",
         &["("],
         "last incident",
-        "back to the last incident: a session began to block others, a deadlock, an orphan, a lost connection or an action",
+        "back to the previous incident: a session began to block others, a deadlock, an orphan, a lost connection or an action",
         "Time",
     ),
-    row(Action::NextTrouble, "next_trouble", &[")"], "next incident", "to the next incident", "Time"),
+    row(Action::NextTrouble, "next_trouble", &[")"], "next incident", "forward to the next incident", "Time"),
     row(
         Action::GoToTime,
         "go_to_time",
         &["t"],
         "to a time",
-        "to a time: 14:02, 14:02:31, -90s, -5m, worst (most waiting sessions); empty: now",
+        "to a time: 14:02, 14:02:31, -90s, -5m, worst (most waiting sessions); empty: live",
         "Time",
     ),
     row(

@@ -15,7 +15,7 @@ use super::row::{Row, RowId};
 use super::words::TABLE;
 use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, number, state};
+use crate::app::detail::{ago, end_label, field, fields, of, state};
 use crate::app::line::{Line, Tone};
 use crate::model::rate_limit::{self, LimitId, LimitRow, LimitState};
 use crate::text;
@@ -185,8 +185,8 @@ fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
         LimitState::Unknown => ": the limit is not in the table; each caller gives it",
         LimitState::Over => ": the next request starts another window",
     };
-    let ends = row.limit.expires_at.map(|at| {
-        let left = (at - context.snapshot.taken_at).as_seconds_f64();
+    let left = row.limit.expires_at.map(|at| (at - context.snapshot.taken_at).as_seconds_f64());
+    let ends = left.map(|left| {
         if left > 0.0 {
             format!("in {}", text::duration(left))
         } else {
@@ -197,7 +197,10 @@ fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
         state(row.state.as_str(), tone(row.state), why),
         field("key", text::one_line(&row.limit.key), Tone::Plain),
         field("kept in", text::one_line(row.source), Tone::Plain),
-        fields(&[("requests", number(row.limit.count)), ("of", number(row.limit.max_requests))]),
-        fields(&[("window began", ago(context, row.limit.window_start)), ("ends", ends.unwrap_or_default())]),
+        field("requests", of(row.limit.count, row.limit.max_requests), Tone::Plain),
+        fields(&[
+            ("window began", ago(context, row.limit.window_start)),
+            (end_label(left), ends.unwrap_or_default()),
+        ]),
     ])
 }

@@ -12,7 +12,7 @@ use super::installations::{gaps, read_at, source, with_version};
 use super::row::{Row, RowId};
 use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, keep_said, party, state, words};
+use crate::app::detail::{ago, end_label, field, fields, keep_said, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{AdapterLease, OtherLeaseRow, Part, Parts, TermState};
 use crate::model::wait_graph::Party;
@@ -157,7 +157,10 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         field("kept in", with_version(context, row.place.0), Tone::Plain),
         field("owner", words(lease.owner.as_ref()), Tone::Plain),
         field("token", words(lease.token.as_ref()), Tone::Plain),
-        fields(&[("taken", ago(context, lease.acquired_at)), ("ends", ends.unwrap_or_default())]),
+        fields(&[
+            ("taken", ago(context, lease.acquired_at)),
+            (end_label(row.left), ends.unwrap_or_default()),
+        ]),
         field("note", words(lease.note.as_ref()), Tone::Plain),
     ];
     keep_said(&mut lines);

@@ -261,9 +261,9 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     match lock.seen {
         Some(seen) => {
             lines.push(heading(format!("Seen by locktop since {since}")));
-            let mean = ("on average", mean(seen).map(text::duration).unwrap_or_default());
-            let together = ("together", text::duration(seen.total));
-            lines.push(fields(&[("waits", text::count(seen.waits)), together, mean]));
+            let mean = ("mean", mean(seen).map(text::duration).unwrap_or_default());
+            let total = ("total", text::duration(seen.total));
+            lines.push(fields(&[("waits", text::count(seen.waits)), total, mean]));
             let times = (Some(seen.first), Some(seen.last));
             lines.extend(bounds(context, seen.longest, Some(seen.longest_mode), times));
         }
@@ -272,8 +272,8 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     if let Some(counted) = lock.counted {
         lines.push(Line::new());
         lines.push(heading("Counted by the schema's observe_lock_waits(), also before that"));
-        let together = ("together", text::duration(counted.total));
-        lines.push(fields(&[("waits", text::count(counted.waits)), together]));
+        let total = ("total", text::duration(counted.total));
+        lines.push(fields(&[("waits", text::count(counted.waits)), total]));
         let times = (counted.first, counted.last);
         lines.extend(bounds(context, counted.longest, counted.longest_mode, times));
     }
@@ -294,8 +294,8 @@ fn bounds(
     let time = |at: Option<Timestamp>| at.map(|at| context.day_and_time(at)).unwrap_or_default();
     let mode = mode.map_or_else(String::new, |mode| mode.as_str().to_owned());
     [
-        fields(&[("the longest", text::duration(longest)), ("asked for", mode)]),
-        fields(&[("the first began", time(first)), ("the last was seen", time(last))]),
+        fields(&[("longest", text::duration(longest)), ("requested", mode)]),
+        fields(&[("first began", time(first)), ("last seen", time(last))]),
     ]
 }
 

@@ -51,7 +51,7 @@ fn a_root_is_expected_after_a_question_and_nothing_is_asked_of_the_server() {
             "{keys}: {said}"
         );
         assert!(said.contains("          user = \"app\"\n          database = \"app\"\n"), "{said}");
-        assert!(app.dialog.as_ref().unwrap().title().starts_with("Ignore 4312 app@web-3"));
+        assert!(app.dialog.as_ref().unwrap().title().starts_with("Expect 4312 app@web-3"));
         let effects = slowly(&mut app, "y");
         assert_eq!(expected(&effects), Some((vec![known("web-3", "app")], vec![])), "{keys}");
         assert!(
@@ -79,7 +79,7 @@ fn who_blocks_nobody_is_said_to() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2jjI");
     let said = app.notice.as_ref().unwrap().text.clone();
-    assert!(said.contains("ignores a known blocker") || said.contains("blocks no session"), "{said}");
+    assert!(said.contains("marks a blocker as expected") || said.contains("blocks no session"), "{said}");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_same_key_takes_it_back() {
     arrive(&mut app, incident(&entry));
     app.settings.config_file = Some("/x/config.toml".into());
     slowly(&mut app, "I");
-    assert!(app.dialog.as_ref().unwrap().title().starts_with("Stop ignoring 4312"));
+    assert!(app.dialog.as_ref().unwrap().title().starts_with("No longer expect 4312"));
     assert!(app.dialog.as_ref().unwrap().choices().is_empty(), "the file stays as it is");
     assert_eq!(expected(&slowly(&mut app, "y")), Some((vec![other], vec![])));
 }
@@ -140,7 +140,7 @@ fn it_is_there_in_read_only_mode_and_dead_in_the_past_and_in_a_recording() {
     assert!(
         !super::super::help::lines(&app, 120, "")
             .iter()
-            .any(|line| { line.spans.iter().any(|span| span.text.contains("ignore a known blocker")) })
+            .any(|line| { line.spans.iter().any(|span| span.text.contains("mark a blocker as expected")) })
     );
 }
 

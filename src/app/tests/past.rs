@@ -111,7 +111,7 @@ fn nothing_acts_in_the_past() {
     for key in ["K", "C", "R", "U", "E", "T", "D", "X", "p", "<enter>K", "!K"] {
         assert_eq!(drive(&mut app, key), [], "{key}");
         assert!(app.dialog.is_none() && !app.paused, "{key}");
-        assert_eq!(app.notice.as_ref().unwrap().text, "this is 14:03:00: Esc returns to now", "{key}");
+        assert_eq!(app.notice.as_ref().unwrap().text, "this is 14:03:00: Esc returns to live", "{key}");
         app.pages.clear();
     }
     drive(&mut app, "<esc>K");
@@ -275,7 +275,7 @@ fn the_help_is_that_of_a_recording() {
     };
     let has = |lines: &[String], wanted: &str| lines.iter().any(|line| line.contains(wanted));
     let live = text(&keeping());
-    for wanted in ["LIVE 1s", "PAST 4m29s", "freeze the screen", "Esc returns to now", "TLS", "▲ 631 of 900"]
+    for wanted in ["LIVE 1s", "PAST 4m29s", "freeze the screen", "Esc returns to live", "TLS", "▲ 631 of 900"]
     {
         assert!(has(&live, wanted), "{wanted}");
     }
@@ -302,7 +302,7 @@ fn the_help_is_that_of_a_recording() {
         "PAST",
         "returns to now",
         "refresh",
-        "Act: each asks first",
+        "Actions: each asks first",
         "This connection",
         "This role",
         "TLS",

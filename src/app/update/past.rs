@@ -131,7 +131,7 @@ impl App {
     pub(super) fn is_past(&mut self) -> Update {
         let context = self.context();
         let time = context.map(|context| context.time_of_day(context.snapshot.taken_at)).unwrap_or_default();
-        self.say(format!("this is {time}: Esc returns to now"))
+        self.say(format!("this is {time}: Esc returns to live"))
     }
 
     /// Begins to type a time to go to; where no looks are kept it says so.

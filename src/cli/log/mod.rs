@@ -24,7 +24,7 @@ literals are removed. LOCKTOP_LOG=error, warn, info or debug sets the level [def
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogArgs {
     /// Append a debug log to this file: connections, polls that fail or are slow, actions. Passwords and quoted literals are removed.
-    #[arg(long = "log", id = "own_log", value_name = "FILE", help = HELP, help_heading = "Options")]
+    #[arg(long = "log", id = "own_log", value_name = "FILE", help = HELP, help_heading = "General")]
     pub file: Option<PathBuf>,
 }
 

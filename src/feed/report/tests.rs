@@ -166,7 +166,7 @@ fn who_waited_before_it_began_is_said() {
     let (_, mut recording) = recorded(folder.path());
     let part = of(&mut recording, 30..58, None, waiting).unwrap();
     assert_eq!((part.blame.before.sessions, part.blame.before.longest), (11, Some(25.0)));
-    let words = "11 sessions had already waited before this began, the longest for 25s";
+    let words = "11 sessions were already waiting at the first snapshot, the longest for 25s";
     has_all(&markdown(&part, STYLE), &[words]);
     let document: serde_json::Value = serde_json::from_str(&json(&part).unwrap()).unwrap();
     assert_eq!(document["blame"]["before"]["sessions"], 11);

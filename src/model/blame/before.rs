@@ -30,7 +30,7 @@ impl Before {
         })
     }
 
-    /// `12 sessions had already waited before this began, the longest for 4m10s; not included in the sum`; none where nobody did.
+    /// `12 sessions were already waiting at the first snapshot, the longest for 4m10s; not included in the sum`; none where nobody did.
     pub fn words(&self) -> Option<String> {
         let sessions = match self.sessions {
             0 => return None,
@@ -40,17 +40,17 @@ impl Before {
         Some(match self.longest {
             Some(longest) if self.sessions == 1 => {
                 format!(
-                    "{sessions} had already waited before this began, for {}; not included in the sum",
+                    "{sessions} was already waiting at the first snapshot, for {}; not included in the sum",
                     duration(longest)
                 )
             }
             Some(longest) => format!(
-                "{sessions} had already waited before this began, the longest for {}, {} in total; not included in the sum",
+                "{sessions} were already waiting at the first snapshot, the longest for {}, {} in total; not included in the sum",
                 duration(longest),
                 duration(self.seconds)
             ),
             None => format!(
-                "{sessions} had already waited before this began, for an unknown time that is not included in the sum"
+                "{sessions} already waiting at the first snapshot, for an unknown time that is not included in the sum"
             ),
         })
     }

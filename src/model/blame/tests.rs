@@ -202,7 +202,7 @@ fn what_was_waited_before_the_first_look_is_said_and_in_no_sum() {
     assert_eq!((blame.before, blame.total(Span::All).seconds), (before, 3.0));
     assert_eq!(
         before.words().unwrap(),
-        "2 sessions had already waited before this began, the longest for 4m10s, 4m13s in total; not included in the sum"
+        "2 sessions were already waiting at the first snapshot, the longest for 4m10s, 4m13s in total; not included in the sum"
     );
     assert_eq!(Before::default().words(), None);
 }

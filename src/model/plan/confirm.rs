@@ -51,9 +51,7 @@ impl Confirm {
             Self::Yes => "y to confirm".to_owned(),
             Self::Count(several) => format!("type {several} to confirm all {several}"),
             // A lease whose name nobody can type.
-            Self::Owner(word) if word == "unlock" => {
-                "its owner may be alive: type unlock to confirm".to_owned()
-            }
+            Self::Owner(word) if word == "end" => "its owner may be alive: type end to confirm".to_owned(),
             Self::Owner(owner) => {
                 let is_pid = owner.bytes().all(|byte| byte.is_ascii_digit());
                 match (unlocks, is_pid) {

@@ -133,7 +133,7 @@ fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut
         };
         match found {
             Ok((schema, _)) if place.as_ref().is_some_and(|place| *place != schema) => {
-                let reason = "is in other tables than the first: recover it by itself";
+                let reason = "is in other tables than the first: recover it alone";
                 recovery.refused.push(Refused::new(
                     format!("task {}", task.id),
                     Subject::Task(*task),

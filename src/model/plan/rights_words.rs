@@ -12,11 +12,11 @@ impl Rights {
     pub fn words(&self) -> Vec<(&'static str, String)> {
         if self.superuser {
             let all = "all sessions: it is a superuser".to_owned();
-            return vec![("sees", "the activity of all roles".to_owned()), ("ends", all)];
+            return vec![("can see", "the activity of all roles".to_owned()), ("can terminate", all)];
         }
         vec![
-            ("sees", self.sight()),
-            ("ends", self.reach()),
+            ("can see", self.sight()),
+            ("can terminate", self.reach()),
             (
                 "superusers",
                 format!("the sessions of {} can be terminated only by a superuser", names(&self.superusers)),
@@ -83,14 +83,17 @@ mod tests {
             rights.words().into_iter().find(|(name, _)| *name == word).unwrap().1
         };
         let grant = "GRANT pg_read_all_stats, pg_signal_backend TO \"ops\"";
-        assert_eq!(word(&rights, "ends"), format!("the sessions of app, ops; for those of others: {grant}"));
-        assert!(word(&rights, "sees").ends_with("GRANT pg_read_all_stats TO \"ops\""));
+        assert_eq!(
+            word(&rights, "can terminate"),
+            format!("the sessions of app, ops; for those of others: {grant}")
+        );
+        assert!(word(&rights, "can see").ends_with("GRANT pg_read_all_stats TO \"ops\""));
         assert_eq!(
             word(&rights, "superusers"),
             "the sessions of postgres can be terminated only by a superuser"
         );
         (rights.read_all_stats, rights.signal_backend) = (true, true);
-        assert_eq!(word(&rights, "ends"), "the sessions of all roles except superusers");
+        assert_eq!(word(&rights, "can terminate"), "the sessions of all roles except superusers");
         assert!(word(&rights, "autovacuum").ends_with("before PostgreSQL 18"));
         rights.version_num = 180_001;
         assert!(word(&rights, "autovacuum").ends_with("GRANT pg_signal_autovacuum_worker TO \"ops\""));

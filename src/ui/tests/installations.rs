@@ -102,5 +102,5 @@ fn what_is_asked_before_a_job_or_a_lease_of_another_system_is_touched() {
     let words = "allow_actions = true in [adapters.";
     assert!(!stage.text().contains("y recover"), "nothing is asked that the config does not allow");
     let mut refused = Stage::new(120, 35).view(acting()).keys("5jjU");
-    assert!(!refused.text().contains("Unlock lease mails"), "{words}");
+    assert!(!refused.text().contains("End lease mails"), "{words}");
 }

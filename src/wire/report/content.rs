@@ -95,7 +95,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
     let was = worst.keys.last().map(|key| key.words()).filter(|words| !words.is_empty());
     let was = was.map(|words| format!(" ({})", fit(&words))).unwrap_or_default();
     let first = format!(
-        "{}–{}: {}{was} on {} cost {} of waiting; {} waited at most at the same time; {}.",
+        "{}–{}: {}{was} on {} cost {} of waiting; at most {} waited at the same time; {}.",
         time(style, worst.begin),
         time(style, worst.last),
         party(worst),
@@ -178,7 +178,7 @@ fn tries(report: &Report, style: Style) -> Vec<Block> {
 fn line(report: &Report, style: Style) -> Vec<Block> {
     let most = report.columns.iter().map(|column| column.waiting).max().unwrap_or_default();
     let about = format!(
-        "{} waited at most at the same time. {} snapshots, one every {}.",
+        "At most {} waited at the same time. {} snapshots, one every {}.",
         count(most.into()),
         count(report.looks.len() as u64),
         duration(report.refresh)
@@ -316,7 +316,7 @@ fn actions(report: &Report, style: Style) -> Vec<Block> {
         )];
     }
     let line = |mark: &Mark| format!("{} {}", time(style, mark.at), fit(&mark.text));
-    let about = "Sessions that another locktop or psql terminated, canceled or unlocked are not listed; recovered, enabled and disabled tasks are, in every case.";
+    let about = "Sessions that another locktop or psql terminated or canceled, and leases that it ended, are not listed; recovered, enabled and disabled tasks always are.";
     vec![Block::List(listed(&report.actions, MARKS * style.top, line)), Block::Paragraph(about.to_owned())]
 }
 

@@ -57,7 +57,7 @@ pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     }
     let mut shown: Vec<&Episode> = ranked.iter().copied().take(style.top).collect();
     shown.sort_by_key(|episode| (episode.begin, episode.number));
-    let about = "An episode is the time for which one root blocker held up others on one lock. It ends when three \
+    let about = "An episode is the time during which one root blocker blocked others on one lock. It ends when three \
                  snapshots in a row show no session behind it.";
     let mut blocks = vec![
         Block::Paragraph(about.to_owned()),

@@ -129,7 +129,7 @@ async fn no_wait_is_lost_while_nobody_reads_the_terminal() {
 
     screen.read_on();
     let waits = first - FIRST;
-    screen.shows(&format!("{waits} waits begun, {waits} over"));
+    screen.shows(&format!("{waits} waits began, {waits} ended"));
     for key in FIRST..first {
         screen.keys(&format!("/{key}<enter>"));
         screen.shows(&format!("/{key} shows 2 of"));

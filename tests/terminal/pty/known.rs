@@ -27,7 +27,7 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     assert_eq!(told(&incident, &config).await.0, "critical");
     dashboard.screen.shows("CRIT");
     dashboard.select_first(&incident.root().to_string());
-    dashboard.question("I", "y ignore");
+    dashboard.question("I", "y expect");
     dashboard.screen.shows("[[expected]]");
     dashboard.screen.shows("[ ] also write it to");
     dashboard.screen.keys("y");
@@ -36,14 +36,14 @@ async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
     dashboard.screen.hides("CRIT");
     assert_eq!(std::fs::read_to_string(&config).unwrap(), before, "for this run alone");
 
-    dashboard.question("I", "y stop ignoring");
+    dashboard.question("I", "y no longer expect");
     dashboard.screen.keys("y");
     dashboard.screen.shows("CRIT");
-    dashboard.question("I", "y ignore");
+    dashboard.question("I", "y expect");
     dashboard.screen.shows("[ ] also write it to");
     dashboard.screen.keys("f");
     dashboard.screen.shows("[x] also write it to");
-    dashboard.screen.shows("y ignore");
+    dashboard.screen.shows("y expect");
     dashboard.screen.keys("y");
     dashboard.screen.shows("added to ");
     dashboard.screen.keys("<esc>");

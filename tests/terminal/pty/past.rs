@@ -27,13 +27,13 @@ async fn what_is_over_is_seen_again_also_while_the_server_is_silent() {
     screen.shows("( ) incident");
     screen.shows(" of ");
     screen.keys("K");
-    screen.shows(": Esc returns to now");
+    screen.shows(": Esc returns to live");
     screen.keys("2");
     screen.shows(&root);
     screen.keys("t");
     screen.shows("Enter jump");
     screen.keys("never<enter>");
-    screen.shows("worst; empty: now");
+    screen.shows("worst; empty: live");
     screen.keys("tworst<enter>");
     screen.shows(&root);
     screen.keys("<esc>");

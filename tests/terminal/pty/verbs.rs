@@ -76,7 +76,7 @@ async fn every_verb_does_by_its_key_what_its_question_said() {
         ("enable", "enabled", "report"),
         ("make due", "made due", "report"),
         ("put off", "postponed", "report"),
-        ("unlock", "unlocked", "lease 7"),
+        ("unlock", "ended", "lease 7"),
         ("set aside", "set aside", "item 1"),
         ("put off", "postponed", "item 1"),
     ] {
@@ -147,7 +147,7 @@ async fn items(dashboard: &mut Dashboard, db: &Client) {
     dashboard.screen.keys("y");
     becomes(db, "SELECT status FROM task_queue", "failed").await;
     dashboard.screen.shows("1 failed");
-    ask(dashboard, "6", "mail", "R", &["requeue_queue_item(1)", "y put back"]);
+    ask(dashboard, "6", "mail", "R", &["requeue_queue_item(1)", "y requeue"]);
     dashboard.screen.keys("y");
     becomes(db, "SELECT status FROM task_queue", "pending").await;
     dashboard.screen.shows("1 pending");

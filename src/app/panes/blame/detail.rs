@@ -27,7 +27,7 @@ pub(super) fn root(context: &Context<'_>, row: &Row) -> Vec<Line> {
             ("application", &key.application),
             ("role", &key.role),
             ("database", &key.database),
-            ("it was", &key.doing),
+            ("state", &key.doing),
             ("on", &key.lock),
             ("query tag", &key.tag),
             ("statement", &key.statement),
@@ -78,7 +78,7 @@ pub(in crate::app::panes) fn episode(context: &Context<'_>, episode: &Episode) -
         lines.push(field("ended", ended, Tone::Plain));
     }
     lines.push(Line::new());
-    lines.extend(episode.keys.iter().map(|key| field("it was", key.words(), Tone::Plain)));
+    lines.extend(episode.keys.iter().map(|key| field("counted as", key.words(), Tone::Plain)));
     lines.extend(ran(context, episode));
     lines.extend(how_counted());
     lines

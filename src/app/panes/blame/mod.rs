@@ -72,7 +72,7 @@ static COLUMNS: Columns<Roots> = Columns {
             (
                 "EPISODES",
                 "episodes",
-                "how often: a root blocker of a lock, from its first waiter to its last",
+                "number of episodes: one root blocker of one lock, from its first waiter to its last",
             ),
             (8, 8),
             Tone::Plain,

@@ -21,7 +21,7 @@ pub(super) fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec
     if count > 1 {
         lines.push(seen(context, event));
         lines.push(Line::new());
-        lines.push(heading(format!("Each of the {count}; / filters them")));
+        lines.push(heading(format!("All {count}; / filters them")));
         let each = members(context, first, count);
         let is_routine = event.is_routine();
         lines.extend(each.map(|event| {

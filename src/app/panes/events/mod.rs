@@ -238,7 +238,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if begun > 0 {
         facts.push((
             format!(
-                "{} wait{} begun, {} over",
+                "{} wait{} began, {} ended",
                 text::count(begun),
                 if begun == 1 { "" } else { "s" },
                 text::count(number(Kind::WaitEnded))

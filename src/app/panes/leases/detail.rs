@@ -1,7 +1,7 @@
 //! The detail view of a lease: whose it is, for how long, and who wants it.
 
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, party};
+use crate::app::detail::{ago, end_label, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::leases::{term, tone};
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
@@ -55,7 +55,7 @@ fn state(row: &LeaseRow) -> Line {
         }
         (LeaseState::Held, Some(left)) => format!(": {} left", text::duration(left)),
         (LeaseState::Held, None) => ": it never expires; no other owner can get it".to_owned(),
-        (LeaseState::Released, _) => ": released, or unlocked".to_owned(),
+        (LeaseState::Released, _) => ": released, or ended by U".to_owned(),
         (LeaseState::Free, _) if row.is_split => {
             ": it has several owners on its servers, none with a majority, and each blocks the others"
                 .to_owned()
@@ -99,7 +99,7 @@ fn times(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
             ("acquired or renewed", ago(context, row.renewed_at)),
             ("held for at least", row.observed.held.map(text::duration).unwrap_or_default()),
         ]),
-        fields(&[("term", term(row).unwrap_or_default()), ("ends", end.unwrap_or_default())]),
+        fields(&[("term", term(row).unwrap_or_default()), (end_label(row.left), end.unwrap_or_default())]),
     ];
     lines.retain(|line| line.spans.len() > 1 || line.spans.iter().any(|span| span.tone == Tone::Title));
     lines

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
+use crate::app::detail::{ago, field, fields, heading, of, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::queue::tone;
 use crate::model::takers::{Takers, Work};
@@ -20,8 +20,7 @@ pub(super) fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
         field("kept in", words(row.source(context.snapshot)), Tone::Plain),
         fields(&[
             ("worker", words(item.worker.as_ref())),
-            ("attempt", number(item.attempt)),
-            ("of", number(item.max_attempts)),
+            ("attempt", of(item.attempt, item.max_attempts)),
             ("runs", row.run(context.snapshot).map(text::duration).unwrap_or_default()),
         ]),
         fields(&[("added", ago(context, item.created_at)), ("taken", ago(context, item.started_at))]),

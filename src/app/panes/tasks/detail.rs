@@ -1,7 +1,7 @@
 //! The detail view of a task: its schedule, what runs, and its last executions with their errors.
 
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, party};
+use crate::app::detail::{ago, field, fields, heading, of, party};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::tasks::tone;
 use crate::model::lock::{Lock, LockTag};
@@ -79,11 +79,10 @@ fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {
             ("enabled", enabled.unwrap_or_default()),
             ("priority", number(task.priority)),
         ]),
-        fields(&[("last run", ago(context, task.last_run_at)), ("next run", next.unwrap_or_default())]),
+        fields(&[("last run", ago(context, task.last_run_at)), ("due", next.unwrap_or_default())]),
         fields(&[
             ("timeout", task.timeout.map(text::duration).unwrap_or_default()),
-            ("failed attempts", number(task.attempts)),
-            ("of", number(task.max_attempts)),
+            ("failed attempts", of(task.attempts, task.max_attempts)),
         ]),
     ];
     lines.retain(|line| line.spans.len() > 1);
@@ -92,14 +91,14 @@ fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {
 
 fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<Line> {
     let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
-    let of = row
+    let runs = row
         .age(context.snapshot)
         .map(|age| format!("{} of {}", text::duration(age), text::duration(row.limit)));
     let mut lines = vec![
         heading(format!("Execution {}", execution.id)),
         fields(&[
             ("worker", words(execution.worker.as_ref())),
-            ("runs", of.unwrap_or_default()),
+            ("runs", runs.unwrap_or_default()),
             ("attempt", number(execution.attempt)),
         ]),
         fields(&[

@@ -7,9 +7,9 @@ use crate::model::plan::known::{self, Known};
 pub(super) const COMMAND: Command = Command {
     name: "expect",
     keys: &["I"],
-    short: "ignore",
-    help: "ignore a known blocker: its waits are no longer warnings; again to undo",
-    purpose: "ignores a known blocker",
+    short: "expect",
+    help: "mark a blocker as expected: it is only an info finding; again to undo",
+    purpose: "marks a blocker as expected",
     is_local: true,
     // The findings say so of every blocker: a row's keys are those that help against it.
     applies: |context, row| {
@@ -19,7 +19,9 @@ pub(super) const COMMAND: Command = Command {
 };
 
 pub(super) const EXPECT: Definition =
-    Definition { writes: false, ..Definition::of("expect", "ignore", "ignored") };
+    Definition { writes: false, ..Definition::of("expect", "expect", "expected") };
 
-pub(super) const EXPECT_NO_MORE: Definition =
-    Definition { writes: false, ..Definition::of("expect_no_more", "stop ignoring", "no longer ignored") };
+pub(super) const EXPECT_NO_MORE: Definition = Definition {
+    writes: false,
+    ..Definition::of("expect_no_more", "no longer expect", "no longer expected")
+};

@@ -12,8 +12,8 @@ pub(super) const COMMAND: Command = Command {
     name: "recover",
     keys: &["R"],
     short: "recover",
-    help: "recover tasks and jobs that lost their worker; return a queue item",
-    purpose: "recovers a task or job, or returns a queue item",
+    help: "recover tasks and jobs that lost their worker; requeue a queue item",
+    purpose: "recovers a task or job, or requeues an item",
     is_local: false,
     applies: is_left_behind,
     choose,
@@ -38,7 +38,7 @@ pub(super) const REQUEUE: Definition = Definition {
             _ => None,
         },
     }),
-    ..Definition::of("requeue", "put back", "put back")
+    ..Definition::of("requeue", "requeue", "requeued")
 };
 
 fn put_back(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {

@@ -33,7 +33,7 @@ pub(super) const SET_ASIDE: Definition = Definition {
             _ => None,
         },
         told: "set aside as failed",
-        refusal: |state, _| (state == Failed).then_some("has been set aside already; R puts it back"),
+        refusal: |state, _| (state == Failed).then_some("has been set aside already; R requeues it"),
     }),
     ..Definition::of("set_aside", "set aside", "set aside")
 };

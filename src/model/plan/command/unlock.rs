@@ -16,8 +16,8 @@ use locktop_tasks::message::{moment, shown};
 pub(super) const COMMAND: Command = Command {
     name: "unlock",
     keys: &["U"],
-    short: "unlock",
-    help: "end a lease, even if it is held",
+    short: "end lease",
+    help: "end a lease, even if its owner is alive",
     purpose: "ends a lease",
     is_local: false,
     applies: is_held,
@@ -26,7 +26,7 @@ pub(super) const COMMAND: Command = Command {
 
 // A lease may be in Redis: a standby does not stand in the way.
 pub(super) const UNLOCK: Definition =
-    Definition { writes: false, lease: Some(change), ..Definition::of("unlock", "unlock", "unlocked") };
+    Definition { writes: false, lease: Some(change), ..Definition::of("unlock", "end", "ended") };
 
 fn is_held(context: &PlanContext<'_>, row: SelectedRow) -> bool {
     match row {

@@ -44,7 +44,7 @@ pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan 
     match plan.rows.as_slice() {
         [PlannedTarget { target: Target { what: TargetKind::Adapter(target), .. }, .. }] => {
             let id = &target.values.id;
-            let word = if is_typable(id) { id.to_string() } else { "unlock".to_owned() };
+            let word = if is_typable(id) { id.to_string() } else { "end".to_owned() };
             ActionPlan { confirm: Confirm::of(1, Some(word)), ..plan }
         }
         _ => plan,

@@ -39,7 +39,7 @@ fn typed(row: &LeaseRow) -> Option<String> {
     if is_typable(&row.name) {
         return Some(row.name.to_string());
     }
-    Some(row.owner_pid.map_or_else(|| "unlock".to_owned(), |pid| pid.to_string()))
+    Some(row.owner_pid.map_or_else(|| "end".to_owned(), |pid| pid.to_string()))
 }
 
 fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused> {

@@ -105,10 +105,10 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<Strin
     facts.extend(schedule.cron.as_deref().map(|cron| harmless(&format!("by schedule {cron}"))));
     facts.push(match row.due_in(index.snapshot) {
         None => "no due time".to_owned(),
-        Some(seconds) if seconds <= 0.0 => format!("due since {}", text::duration(-seconds)),
+        Some(seconds) if seconds <= 0.0 => format!("due for {}", text::duration(-seconds)),
         Some(seconds) => format!("due in {}", text::duration(seconds)),
     });
-    let last = schedule.last_run_at.map(|at| format!("last began {} ago", index.age_text(at)));
+    let last = schedule.last_run_at.map(|at| format!("last run began {} ago", index.age_text(at)));
     facts.extend(last);
     facts
 }

@@ -168,7 +168,7 @@ fn an_item_is_taken_only_from_nobody() {
         (41_213, put_back, Some(unknown)),
         (41_213, set_aside, Some(unknown)),
         (41_100, put_back, None),
-        (41_100, set_aside, Some("has been set aside already; R puts it back")),
+        (41_100, set_aside, Some("has been set aside already; R requeues it")),
         (41_214, put_back, Some("it is pending already")),
         (41_214, set_aside, None),
         (1, put_back, Some("was removed, or is done")),
