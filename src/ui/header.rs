@@ -80,12 +80,21 @@ fn server_line(app: &App, room: usize) -> Line {
         context.view.findings.iter().any(|finding| finding.check == "connections" && finding.ended.is_none());
     let tone = if full { Tone::Critical } else { Tone::Plain };
     let least = if context.hidden() > 0 { "≥" } else { "" };
-    pieces.push((2, format!("{}/{} connections", server.connections, server.max_connections), tone));
+    let count = |number: usize| crate::text::count(number as u64);
+    pieces.push((
+        2,
+        format!(
+            "{}/{} connections",
+            count(server.connections as usize),
+            count(server.max_connections as usize)
+        ),
+        tone,
+    ));
     let (active, idle) = states(&context);
     // What is hidden from the role may be either.
-    pieces.push((5, format!("{least}{active} active"), Tone::Plain));
+    pieces.push((5, format!("{least}{} active", count(active)), Tone::Plain));
     let tone = if idle > 0 { Tone::Warning } else { Tone::Plain };
-    pieces.push((4, format!("{least}{idle} idle in transaction"), tone));
+    pieces.push((4, format!("{least}{} idle in transaction", count(idle)), tone));
     // A name says as much without its middle: the rest is worth more than all of it.
     let needed =
         pieces.iter().filter(|piece| piece.0 <= COUNTS).map(|piece| crate::text::width(&piece.1) + 3);

@@ -24,6 +24,7 @@ mod events;
 mod history;
 mod installations;
 mod kept;
+mod mockups;
 mod redis;
 mod scrolled;
 
@@ -356,6 +357,21 @@ fn the_selection_is_seen_without_colours() {
 }
 
 /// An empty pane keeps its place, and the names have their room before what can be done without.
+/// What is locked is read first; the mode, and that it may have written, are dim.
+#[test]
+fn the_mode_and_the_sign_of_writing_are_dim() {
+    let mut stage = incident(120, 35);
+    for (text, part) in [("accounts AccessExclusive  ", "accounts"), ("3m12s w ", "3m12s")] {
+        let (x, y) = place_of(&mut stage, text);
+        let buffer = stage.terminal.backend().buffer();
+        let colour = |at: usize| buffer[(x + u16::try_from(at).unwrap(), y)].fg;
+        let dim = stage.theme.style(crate::app::line::Tone::Dim).fg.unwrap();
+        assert_eq!(colour(part.len() + 1), dim, "{text}");
+        assert_ne!(colour(0), dim, "{text}");
+        assert_ne!(colour(part.len() - 1), dim, "{text}");
+    }
+}
+
 #[test]
 fn empty_panes_keep_their_places_and_names_are_read() {
     for (width, height) in SIZES {

@@ -47,6 +47,11 @@ pub(crate) fn versions() -> Vec<u32> {
     }
 }
 
+/// The version of what is tried on one alone.
+pub(crate) fn oldest() -> u32 {
+    all_versions()[0]
+}
+
 /// All versions that are supported, unless `LOCKTOP_TEST_VERSIONS="15 17"` names others.
 pub(crate) fn all_versions() -> Vec<u32> {
     match std::env::var("LOCKTOP_TEST_VERSIONS") {

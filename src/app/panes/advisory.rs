@@ -74,6 +74,6 @@ fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
     let tone = if waiting > 0 { Tone::Warning } else { Tone::Plain };
     vec![
         (format!("{} held", crate::text::count(total.rows as u64)), Tone::Plain),
-        (format!("{waiting} waiting"), tone),
+        (format!("{} waiting", crate::text::count(waiting as u64)), tone),
     ]
 }

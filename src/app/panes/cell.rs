@@ -13,22 +13,32 @@ pub struct Cell {
     pub text: String,
     /// What it means, which the theme has a colour for.
     pub tone: Tone,
+    /// The text from here on is dim, in columns of the screen; 0: none of it.
+    pub dim_from: usize,
 }
 
 impl Cell {
     /// Text that means nothing special.
     pub fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), tone: Tone::Plain }
+        Self::toned(text, Tone::Plain)
     }
 
     /// Text that means what its tone says.
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        Self { text: text.into(), tone }
+        Self { text: text.into(), tone, dim_from: 0 }
     }
 
-    /// What nobody knows or what is not there.
+    /// Unknown, or not there.
     pub fn none() -> Self {
-        Self { text: "-".to_owned(), tone: Tone::Dim }
+        Self::toned("-", Tone::Dim)
+    }
+
+    /// A plain end of the text is dim instead.
+    pub fn with_dim_end(mut self, end: &str) -> Self {
+        if self.tone == Tone::Plain && self.text.ends_with(end) {
+            self.dim_from = crate::text::width(&self.text).saturating_sub(crate::text::width(end));
+        }
+        self
     }
 
     /// Text of the server as one harmless line.

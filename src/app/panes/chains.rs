@@ -166,6 +166,7 @@ static COLUMNS: Columns<Chains> = Columns {
             |place, context, _| {
                 context
                     .backend(place.party.pid())
+                    .filter(|backend| backend.xact_start.is_some())
                     .map_or_else(Cell::default, |backend| xact(context, backend))
             },
             |place, context| {

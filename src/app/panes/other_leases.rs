@@ -122,8 +122,8 @@ fn tone(state: TermState) -> Tone {
 /// How long until it ends, or since it has: `41s ago`.
 fn left(row: &OtherLeaseRow) -> Cell {
     match row.left {
-        Some(left) if left > 0.0 => Cell::plain(text::duration(left)),
-        Some(left) => Cell::toned(format!("{} ago", text::duration(-left)), Tone::Dim),
+        Some(left) if left > 0.0 => Cell::plain(text::age(left)),
+        Some(left) => Cell::toned(format!("{} ago", text::age(-left)), Tone::Dim),
         None => Cell::none(),
     }
 }
@@ -149,7 +149,7 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
     };
     let ends = row.left.map(|left| match left {
         left if left > 0.0 => format!("in {}", text::duration(left)),
-        left => format!("{} ago", text::duration(-left)),
+        left => format!("{} ago", text::age(-left)),
     });
     let mut lines = vec![
         state(row.state.as_str(), tone(row.state), why),

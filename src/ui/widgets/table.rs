@@ -7,7 +7,8 @@ use crate::app::App;
 use crate::app::line::Tone;
 use crate::app::message::Spot;
 use crate::app::pane::PaneState;
-use crate::app::panes::{Heading, Pane, fitted};
+use crate::app::panes::{Cell, Heading, Pane, fitted};
+use crate::text::Align;
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 
@@ -84,6 +85,7 @@ pub(in crate::ui) fn render(
         {
             let cell = table.cell(&context, row, *position, *width);
             // Without colours, too, it is seen that it was so.
+            let dim_from = dim_from(&cell, *width, column.align());
             let text = if is_old && first { cell.text.to_lowercase() } else { cell.text };
             let text = crate::text::fit_pad(&text, usize::from(*width), column.align());
             let tone = match cell.tone {
@@ -93,12 +95,23 @@ pub(in crate::ui) fn render(
                 tone => tone,
             };
             buffer.set_stringn(x, y, text, usize::from(area.right().saturating_sub(x)), theme.style(tone));
+            if tone == Tone::Plain && dim_from < *width {
+                let end = Rect { x: x + dim_from, y, width: width - dim_from, height: 1 };
+                buffer.set_style(end.intersection(area), theme.style(Tone::Dim));
+            }
             x = x.saturating_add(width + 1);
         }
         if selected && app.focus == pane {
             buffer.set_style(Rect { x: area.x, y, width: area.width, height: 1 }, theme.selected);
         }
     }
+}
+
+/// The column of a cell from which its text is dim.
+fn dim_from(cell: &Cell, width: u16, align: Align) -> u16 {
+    let spare = usize::from(width).saturating_sub(crate::text::width(&cell.text));
+    let at = if align == Align::Right { spare + cell.dim_from } else { cell.dim_from };
+    u16::try_from(at).ok().filter(|_| cell.dim_from > 0).unwrap_or(width)
 }
 
 fn headings(

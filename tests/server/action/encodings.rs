@@ -148,7 +148,7 @@ async fn hands(client: Arc<Client>) -> Hands {
 /// Asked for on each kind of connection there is: of the poll, of its own, and of a command.
 #[tokio::test]
 async fn a_row_in_any_bytes_is_shown_and_done_to() {
-    let version = support::versions()[0];
+    let version = support::oldest();
     for (number, (encoding, _, shown)) in NAMES.into_iter().enumerate() {
         let place = Place::new(version, number, "stored").await;
         let mut session = Session::open(&place.info, Limits::default()).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
 /// What the server says no with is readable where it can be, and is no end of the connection where it is not.
 #[tokio::test]
 async fn an_error_in_any_bytes_is_an_error() {
-    let version = support::versions()[0];
+    let version = support::oldest();
     for (number, (encoding, ..)) in NAMES.into_iter().enumerate() {
         let place = Place::new(version, number, "refused").await;
         let own = open_plain(&place.info, &Limits::default()).await.unwrap().client;
@@ -222,7 +222,7 @@ async fn an_error_in_any_bytes_is_an_error() {
 /// A worker whose name is no text stops nothing, and its execution is recovered as any other.
 #[tokio::test]
 async fn an_execution_of_any_worker_is_recovered() {
-    let version = support::versions()[0];
+    let version = support::oldest();
     for (number, (encoding, _, shown)) in NAMES.into_iter().enumerate() {
         let place = Place::new(version, number, "recovered").await;
         let schema = SchemaName::default();

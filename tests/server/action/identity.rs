@@ -280,7 +280,7 @@ async fn another_query_or_none_is_not_cancelled() {
 /// What was confirmed where another server was on the screen: a process id is one on each of them.
 #[tokio::test]
 async fn what_is_for_another_server_is_not_tried() {
-    let mut pair = Pair::of(support::versions()[0]).await;
+    let mut pair = Pair::of(support::oldest()).await;
     let target = TargetKind::Session(pair.target().await);
     let other = ActionCommand { server: TargetId(1), ..command(Verb::Terminate, vec![target.clone()]) };
     let report = pair.hands.act(other).await;

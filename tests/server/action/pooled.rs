@@ -9,7 +9,7 @@ use super::support::{self, open};
 
 #[tokio::test]
 async fn a_session_that_serves_somebody_else_by_now_is_left_alone() {
-    let version = support::versions()[0];
+    let version = support::oldest();
     let server = support::server_of(version).await;
     let info = support::database(server).await;
     let look = open(&info).await.client;
@@ -52,7 +52,7 @@ async fn a_session_that_serves_somebody_else_by_now_is_left_alone() {
 /// transaction, and nothing stays behind.
 #[tokio::test]
 async fn the_executor_may_be_behind_a_pooler_itself() {
-    let version = support::versions()[0];
+    let version = support::oldest();
     let server = support::server_of(version).await;
     let info = support::database(server).await;
     let look = open(&info).await.client;

@@ -178,7 +178,7 @@ fn rounds() -> usize {
 }
 
 async fn nobody_else_is_ended(case: &Case) {
-    let version = support::versions()[0];
+    let version = support::oldest();
     let mut stage = Stage::of(version).await;
     for screen in case.screens {
         for _ in 0..rounds() {
@@ -205,7 +205,7 @@ async fn the_holder_of_a_key_and_its_successor() {
 
 #[tokio::test]
 async fn a_client_with_a_query_and_the_next_one() {
-    let mut stage = Stage::of(support::versions()[0]).await;
+    let mut stage = Stage::of(support::oldest()).await;
     let gate = Session::open(&stage.info).await;
     for verb in [Verb::Cancel, Verb::Terminate] {
         for screen in [Screen::Chains, Screen::Locks, Screen::Backends] {
@@ -220,7 +220,7 @@ async fn a_client_with_a_query_and_the_next_one() {
 /// Whom nobody has followed is ended: it is not for want of a signal that the others stay.
 #[tokio::test]
 async fn a_client_that_stays_is_ended() {
-    let mut stage = Stage::of(support::versions()[0]).await;
+    let mut stage = Stage::of(support::oldest()).await;
     for case in [IDLE, IN_TRANSACTION, KEY] {
         for screen in case.screens {
             let client = open(&stage.pool).await;

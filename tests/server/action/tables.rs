@@ -161,7 +161,7 @@ async fn ended_as_seen(place: &mut Place) {
 
 #[tokio::test]
 async fn a_table_that_was_made_again_is_another_one() {
-    let version = support::versions()[0];
+    let version = support::oldest();
     let mut place = Place::printed(version).await;
     let row = "INSERT INTO distlock VALUES (7, '1 hour', 'node1', '2100-01-01')";
     place.run(row).await;
@@ -323,7 +323,7 @@ async fn a_task_and_an_item_are_due_an_hour_later() {
 
 #[tokio::test]
 async fn what_a_published_table_has_no_place_for_is_not_put_off() {
-    let version = support::versions()[0];
+    let version = support::oldest();
     let mut place = Place::printed(version).await;
     let task = |table, at: Option<_>| TaskTarget {
         table,
@@ -474,7 +474,7 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
 /// What one may not do is named, with the grant that helps.
 #[tokio::test]
 async fn a_role_that_may_not_change_the_table_is_told_what_it_needs() {
-    let version = support::versions()[0];
+    let version = support::oldest();
     let place = Place::printed(version).await;
     place.run("INSERT INTO distlock VALUES (7, '1 hour', 'node1', clock_timestamp())").await;
     let seen = place.lease().await;

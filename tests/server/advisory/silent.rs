@@ -6,7 +6,7 @@ use locktop::locks::advisory::{Acquired, AdvisoryError, Key, Mode, Session, Sess
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::look::{Eye, is_free, take};
-use super::support::{TIMEOUT, database, open, server_of, versions};
+use super::support::{TIMEOUT, database, oldest, open, server_of, versions};
 
 const KEY: Key = Key::Bigint(9_191);
 
@@ -36,7 +36,7 @@ async fn silent<T>(what: &str, answer: impl Future<Output = Result<T, AdvisoryEr
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_given_up() {
-    let info = database(server_of(versions()[0]).await).await;
+    let info = database(server_of(oldest()).await).await;
     let held = take(&info, Key::Bigint(1), Mode::Exclusive).await;
     let also = take(&info, Key::Bigint(2), Mode::Exclusive).await;
     let tries = Session::open(&info).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locktop::locks::advisory::{Acquired, AdvisoryError, Key, Mode, Session, SessionLock, Wait, xact_lock};
 
 use super::look::{Eye, ask, is_free, take};
-use super::support::{database, server_of, versions};
+use super::support::{database, oldest, server_of, versions};
 
 const KEY: Key = Key::Pair(-1, i32::MIN);
 const SOON: Wait = Wait::AtMost(Duration::from_millis(50));
@@ -107,7 +107,7 @@ async fn a_wait_that_is_dropped_is_taken_back() {
 
 #[tokio::test]
 async fn a_guard_of_which_a_call_was_dropped_does_not_give_its_connection_back() {
-    let info = database(server_of(versions()[0]).await).await;
+    let info = database(server_of(oldest()).await).await;
     let eye = Eye::open(&info).await;
     let holder = take(&info, KEY, Mode::Exclusive).await;
     let mut lock = take(&info, Key::Bigint(1), Mode::Exclusive).await;

@@ -7,7 +7,7 @@ use locktop::locks::lease::{Lease, LeaseError, Loss, Place, Request, Shown, forc
 use locktop::schema::SchemaName;
 
 use super::place::{LONG, Session, hold, installed};
-use super::support::{database, server_of, versions, wait_until};
+use super::support::{database, oldest, server_of, versions, wait_until};
 
 async fn shown(session: &Session, token: &str) -> Shown {
     let row = session.ask(&format!("SELECT id, owner, ts, expired_time, {token} FROM distlock")).await;
@@ -112,7 +112,7 @@ async fn its_holder_is_told_by_its_next_renewal() {
 /// The server's word for the end of a session is an error, and it is no refusal: the lease may be ended.
 #[tokio::test]
 async fn a_forced_release_whose_session_is_ended_is_lost() {
-    let info = installed(versions()[0]).await;
+    let info = installed(oldest()).await;
     let (session, other) = (Session::open(&info).await, Session::open(&info).await);
     session.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
     let seen = shown(&session, "token").await;

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::place::{LONG, Session, hold, installed};
 use super::pooler::Pooler;
-use super::support::{TIMEOUT, database, open, server_of, versions, wait_until};
+use super::support::{TIMEOUT, database, oldest, open, server_of, versions, wait_until};
 
 /// Long enough that a busy machine does not lose it.
 const TERM: Duration = Duration::from_secs(4);
@@ -45,7 +45,7 @@ async fn it_is_ours_for_longer_than_its_term_and_then_no_more() {
 
 #[tokio::test]
 async fn one_that_is_dropped_runs_out() {
-    let info = installed(versions()[0]).await;
+    let info = installed(oldest()).await;
     let session = Session::open(&info).await;
     drop(hold(&info, &Request::new(7, "node1", Duration::from_secs(1))).await);
     until(&session, "the end of its term", "SELECT state = 'expired' AND owner = 'node1' FROM leases").await;
@@ -69,7 +69,7 @@ async fn a_lost_connection_is_made_anew() {
 
 #[tokio::test]
 async fn a_backend_that_does_not_answer_is_left_for_another() {
-    let info = installed(versions()[0]).await;
+    let info = installed(oldest()).await;
     let session = Session::open(&info).await;
     let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(10))).await;
     let frozen = Frozen::freeze(session.ask(RENEWER).await.parse().unwrap());
@@ -105,7 +105,7 @@ async fn its_holder_is_told_before_anybody_else_has_it() {
 
 #[tokio::test]
 async fn a_row_that_somebody_keeps_locked_may_be_lost() {
-    let info = installed(versions()[0]).await;
+    let info = installed(oldest()).await;
     let session = Session::open(&info).await;
     let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(1))).await;
     session.ask("BEGIN; SELECT * FROM distlock FOR UPDATE").await;
@@ -172,7 +172,7 @@ async fn its_writes_are_fenced() {
 
 #[tokio::test]
 async fn what_cannot_be_a_lease_is_refused_in_words() {
-    let bare = database(server_of(versions()[0]).await).await;
+    let bare = database(server_of(oldest()).await).await;
     for request in [Request::new(7, "", LONG), Request::new(7, "node1", Duration::from_millis(99))] {
         let error = Lease::acquire(&bare, &request).await.unwrap_err();
         assert_eq!(error.to_string(), "a lease needs an owner and a term of at least 100 ms");
@@ -184,7 +184,7 @@ async fn what_cannot_be_a_lease_is_refused_in_words() {
 
 #[tokio::test]
 async fn it_works_behind_a_pooler_in_transaction_mode() {
-    let version = versions()[0];
+    let version = oldest();
     let info = installed(version).await;
     let session = Session::open(&info).await;
     let pooler = Pooler::start(server_of(version).await, "transaction");

@@ -1,7 +1,7 @@
 //! Functions without a search path of their own run with the caller's. What somebody has put there is not called.
 
 use super::db::{Session, installed};
-use super::support::{is_long, versions};
+use super::support::{is_long, oldest, versions};
 
 const TRAP: &str = include_str!("planted.sql");
 
@@ -18,7 +18,7 @@ async fn trapped(version: u32) -> (Session, Session) {
 #[tokio::test]
 async fn planted_operators_functions_types_and_tables_are_not_used() {
     // How names are looked up is the same in all of them.
-    let wanted = if is_long() { versions() } else { versions()[..1].to_vec() };
+    let wanted = if is_long() { versions() } else { vec![oldest()] };
     for version in wanted {
         let (session, owner) = trapped(version).await;
         for sprung in

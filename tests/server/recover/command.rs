@@ -9,7 +9,7 @@ use super::binary::{Left, finish, locktop, run_beside};
 use super::db::Session;
 use super::document::address;
 use super::stage::Stage;
-use super::support::{database, open, server_of, versions};
+use super::support::{database, oldest, open, server_of, versions};
 
 pub(crate) const ROW: [&str; 19] = [
     "id",
@@ -51,7 +51,7 @@ async fn on(server: &EmbeddedServer, info: &ConnInfo, arguments: &[&str]) -> Lef
 }
 
 async fn recover(stage: &Stage, arguments: &[&str]) -> Left {
-    on(server_of(versions()[0]).await, &stage.info, arguments).await
+    on(server_of(oldest()).await, &stage.info, arguments).await
 }
 
 fn json(left: &Left) -> Value {
@@ -71,7 +71,7 @@ fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn a_dry_run_shows_the_plan_and_changes_nothing() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("报表生成任务").await;
     stage.orphan("evil\u{1b}[2J\n").await;
     let worker = stage.slow("slow").await;
@@ -115,7 +115,7 @@ async fn a_dry_run_shows_the_plan_and_changes_nothing() {
 
 #[tokio::test]
 async fn with_yes_it_is_done_and_the_exit_status_says_whether_all_was() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     stage.orphan("other").await;
     let worker = stage.slow("slow").await;
@@ -148,7 +148,7 @@ async fn with_yes_it_is_done_and_the_exit_status_says_whether_all_was() {
 
 #[tokio::test]
 async fn a_script_has_to_say_yes() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     let left = recover(&stage, &[]).await;
     assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{left:?}");
@@ -177,11 +177,11 @@ async fn a_script_has_to_say_yes() {
 
 #[tokio::test]
 async fn a_read_only_target_is_not_written_to() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.toml");
-    let target = address(server_of(versions()[0]).await, &stage.info);
+    let target = address(server_of(oldest()).await, &stage.info);
     std::fs::write(&config, format!("[targets.prod]\nconninfo = \"{target}\"\nread_only = true\n")).unwrap();
     let run = async |arguments: &[&str]| {
         let start = ["recover", "prod", "--config", config.to_str().unwrap()];
@@ -302,7 +302,7 @@ async fn in_published_tables_only_what_nobody_holds_is_failed() {
 
 #[tokio::test]
 async fn an_older_schema_is_told_to_be_upgraded() {
-    let server = server_of(versions()[0]).await;
+    let server = server_of(oldest()).await;
     let info = database(server).await;
     schema::install_up_to(&mut open(&info).await.client, &SchemaName::default(), 1).await.unwrap();
     let left = on(server, &info, &["--yes"]).await;
@@ -314,10 +314,10 @@ async fn an_older_schema_is_told_to_be_upgraded() {
 /// Whoever reads may go: what was begun is ended, and the exit status is true.
 #[tokio::test]
 async fn without_a_reader_it_is_done_all_the_same() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     let _slow = stage.slow("slow").await;
-    let target = address(server_of(versions()[0]).await, &stage.info);
+    let target = address(server_of(oldest()).await, &stage.info);
     for (arguments, status) in [(&["--yes"][..], 0), (&["--yes", "--timeout"], 1)] {
         let mut child = locktop(&[&["recover", &target], arguments].concat()).spawn().unwrap();
         drop(child.stdout.take());

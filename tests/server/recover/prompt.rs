@@ -8,10 +8,10 @@ use super::db::Session;
 use super::document::address;
 use super::screen::{PROGRAM, Screen};
 use super::stage::Stage;
-use super::support::{conninfo, open, server_of, versions};
+use super::support::{conninfo, oldest, open, server_of};
 
 async fn ask(stage: &Stage, arguments: &[&str]) -> Screen {
-    let target = address(server_of(versions()[0]).await, &stage.info);
+    let target = address(server_of(oldest()).await, &stage.info);
     Screen::spawn((200, 30), &[], &[&["recover", &target], arguments].concat())
 }
 
@@ -22,7 +22,7 @@ fn blocking<T>(work: impl FnOnce() -> T) -> T {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_yes_recovers() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     for (typed, said) in
         [("n\r", "nothing was changed"), ("\r", "nothing was changed"), ("\u{4}", "nothing was changed")]
@@ -49,11 +49,11 @@ async fn only_a_yes_recovers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_ended_is_named_in_the_question() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     let one = stage.slow("one").await;
     let two = stage.slow("two").await;
     stage.orphan("gone").await;
-    let target = address(server_of(versions()[0]).await, &stage.info);
+    let target = address(server_of(oldest()).await, &stage.info);
     let shell = ["sh", "-c", "trap : INT; \"$0\" \"$@\"; echo left with $?", PROGRAM];
     let words = [&shell[..], &["recover", &target, "--timeout", "--terminate"]].concat();
     blocking(|| {
@@ -83,7 +83,7 @@ async fn who_is_ended_is_named_in_the_question() {
 /// Nothing to be done is no question.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_asked_when_nothing_would_be_done() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     let _slow = stage.slow("slow").await;
     let mut screen = ask(&stage, &["--timeout"]).await;
     blocking(|| {
@@ -122,8 +122,8 @@ async fn keys_typed_ahead_answer_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_its_name_drops_the_schema() {
-    let stage = Stage::new(versions()[0]).await;
-    let target = address(server_of(versions()[0]).await, &stage.info);
+    let stage = Stage::new(oldest()).await;
+    let target = address(server_of(oldest()).await, &stage.info);
     let drop = || Screen::spawn((200, 30), &[], &["schema", "drop", &target]);
     for typed in ["y\r", "\r", "Locktop\r", "\u{4}"] {
         let mut screen = drop();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::binary::{Left, locktop, run_beside};
 use super::db::Session;
 use super::document::address;
-use super::support::{database, server_of, versions, wait_until};
+use super::support::{database, oldest, server_of, versions, wait_until};
 use locktop::pg::conninfo::ConnInfo;
 
 /// A database with the first article's tables and its function that acquires a task's lock.
@@ -95,7 +95,7 @@ async fn the_session_of_a_slow_row_is_terminated_and_its_row_failed() {
 /// Nothing links the holder of a small number to the worker: it may be another program's.
 #[tokio::test]
 async fn a_session_that_nothing_links_to_the_worker_is_left_alone() {
-    let version = versions()[0];
+    let version = oldest();
     let (info, admin) = tables(version).await;
     let gone = worker(&info, &admin, &[1]).await;
     drop(gone);

@@ -20,7 +20,7 @@ use super::binary::{Left, locktop, run_beside};
 use super::db::Session;
 use super::document::address;
 use super::stage::Stage;
-use super::support::{server_of, versions};
+use super::support::{oldest, server_of, versions};
 
 fn lines(directory: &Path) -> Vec<Value> {
     let text = fs::read_to_string(directory.join("audit.jsonl")).unwrap_or_default();
@@ -28,7 +28,7 @@ fn lines(directory: &Path) -> Vec<Value> {
 }
 
 async fn recover(stage: &Stage, home: &Path) -> Left {
-    let target = address(server_of(versions()[0]).await, &stage.info);
+    let target = address(server_of(oldest()).await, &stage.info);
     let mut command = locktop(&["recover", &target, "--yes"]);
     command.env("XDG_STATE_HOME", home);
     run_beside(command).await
@@ -36,7 +36,7 @@ async fn recover(stage: &Stage, home: &Path) -> Left {
 
 #[tokio::test]
 async fn what_the_command_does_is_on_record() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     let home = tempfile::tempdir().unwrap();
     let left = recover(&stage, home.path()).await;
@@ -63,7 +63,7 @@ async fn what_the_command_does_is_on_record() {
 
 #[tokio::test]
 async fn without_a_record_nothing_is_done() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("gone").await;
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("locktop")).unwrap();

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::db::Session;
 use super::stage::{Stage, order, outcomes};
-use super::support::{versions, wait_until};
+use super::support::{oldest, versions, wait_until};
 
 const LONG: Selection = Selection::Longer(None);
 
@@ -163,7 +163,7 @@ async fn two_recoveries_at_once_recover_nothing_twice() {
 
 #[tokio::test]
 async fn a_session_that_does_not_end_is_waited_for_no_longer_than_asked() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     let worker = stage.slow("slow").await;
     let plan = stage.plan(LONG, true).await;
     let pid = Pid::from_raw(worker.pid).unwrap();
@@ -217,7 +217,7 @@ async fn a_connection_lost_in_the_middle_leaves_the_outcome_open_and_the_rest_un
 /// What it says of the first is true, and the rest is left: nobody knows what such a server does.
 #[tokio::test]
 async fn an_answer_that_makes_no_sense_is_of_something_that_was_done() {
-    let stage = Stage::new(versions()[0]).await;
+    let stage = Stage::new(oldest()).await;
     stage.orphan("one").await;
     stage.orphan("two").await;
     let plan = stage.plan(Selection::Orphans, false).await;

@@ -13,7 +13,7 @@ use locktop::schema::{self, SchemaName};
 
 use super::binary::{locktop, run_beside};
 use super::db::Session;
-use super::support::{TIMEOUT, conninfo, open, versions, wait_until};
+use super::support::{TIMEOUT, conninfo, oldest, open, versions, wait_until};
 
 /// An execution whose last sign of life is an hour old and whose session was just lost is an orphan once the server has been up for the
 /// grace, and not before, by the server's own clock. The same holds for an item of the queue, which is lost then.
@@ -200,7 +200,7 @@ async fn an_ordinary_owner_sees_the_crash_too() {
 /// The screens count by what they saw themselves: the same in a program that goes on across the restart.
 #[tokio::test]
 async fn a_monitor_that_saw_the_restart_counts_anew_too() {
-    let (mut server, _worker) = server(versions()[0]).await;
+    let (mut server, _worker) = server(oldest()).await;
     // In tables of our own the grace is the database's.
     let info = conninfo(&server).with_setting("locktop.orphan_grace", "1s");
     let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());

@@ -8,7 +8,7 @@ use super::db::Session;
 use super::document::address;
 use super::screen::Screen;
 use super::stage::Stage;
-use super::support::{server_of, versions};
+use super::support::{oldest, server_of, versions};
 
 /// One worker with a slow task and two in time, one of them at its last attempt; and another worker.
 async fn stage(version: u32) -> (Stage, Session, Session) {
@@ -21,7 +21,7 @@ async fn stage(version: u32) -> (Stage, Session, Session) {
 }
 
 async fn arguments(stage: &Stage, more: &[&'static str]) -> Vec<String> {
-    let target = address(server_of(versions()[0]).await, &stage.info);
+    let target = address(server_of(oldest()).await, &stage.info);
     let all = ["recover", &target, "--timeout", "--terminate", "--task", "slow1"];
     all.iter().chain(more).map(ToString::to_string).collect()
 }
@@ -36,7 +36,7 @@ async fn recover(stage: &Stage, more: &[&'static str]) -> (Option<i32>, String) 
 
 #[tokio::test]
 async fn what_else_ends_with_a_session_is_in_the_table_and_in_the_result() {
-    let (stage, worker, other) = stage(versions()[0]).await;
+    let (stage, worker, other) = stage(oldest()).await;
     let (status, out) = recover(&stage, &["--dry-run"]).await;
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!((status, lines.len()), (Some(0), 4), "{out}");
@@ -62,7 +62,7 @@ async fn what_else_ends_with_a_session_is_in_the_table_and_in_the_result() {
 
 #[tokio::test]
 async fn what_else_ends_with_a_session_is_in_the_object() {
-    let (stage, _worker, _other) = stage(versions()[0]).await;
+    let (stage, _worker, _other) = stage(oldest()).await;
     let read = |out: &str| serde_json::from_str::<Value>(out).unwrap();
     let (_, out) = recover(&stage, &["--dry-run", "--format", "json"]).await;
     let also = &read(&out)["plan"][0]["also_ended"];
@@ -77,7 +77,7 @@ async fn what_else_ends_with_a_session_is_in_the_object() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_else_ends_with_a_session_is_in_the_question() {
-    let (stage, worker, _other) = stage(versions()[0]).await;
+    let (stage, worker, _other) = stage(oldest()).await;
     let arguments = arguments(&stage, &[]).await;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut screen = Screen::spawn((200, 30), &[], &arguments);

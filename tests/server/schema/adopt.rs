@@ -6,7 +6,7 @@ use locktop::schema::{self, Adopt, Adopted, Schema, SchemaError};
 use super::article::{block, repaired};
 use super::command::locktop;
 use super::db::Session;
-use super::support::{database, open, server_of, versions};
+use super::support::{database, oldest, open, server_of, versions};
 
 const QUEUE: &str = include_str!("../locks_sql/article.sql");
 
@@ -258,7 +258,7 @@ async fn rows_that_are_alike_are_counted() {
 /// What is not taken is named, and the old tables are not to be dropped for it.
 #[tokio::test]
 async fn what_cannot_be_taken_as_it_is_stays_there_and_is_told() {
-    let version = versions()[0];
+    let version = oldest();
     let session = filled(version).await;
     session
         .run(
@@ -313,7 +313,7 @@ async fn what_cannot_be_taken_as_it_is_stays_there_and_is_told() {
 
 #[tokio::test]
 async fn the_command_says_what_it_takes_and_a_look_shows_it() {
-    let version = versions()[0];
+    let version = oldest();
     let session = filled(version).await;
     let server = server_of(version).await;
     let run = |arguments: &[&str]| locktop(server, &session.info, arguments);

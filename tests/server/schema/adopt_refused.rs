@@ -6,7 +6,7 @@ use locktop::schema::{Adopt, LATEST, Schema, SchemaError, SchemaName, adopt as a
 use super::adopt::{adopt, filled, from};
 use super::article::block;
 use super::db::{Session, installed};
-use super::support::{database, open, server_of, versions};
+use super::support::{database, oldest, open, server_of, versions};
 
 async fn refused(session: &Session, asked: &Adopt) -> String {
     let error = adopt(&session.info, asked).await.unwrap_err().to_string();
@@ -99,7 +99,7 @@ async fn what_is_not_as_published_is_said() {
 
 #[tokio::test]
 async fn our_schema_has_to_be_there_and_the_latest() {
-    let version = versions()[0];
+    let version = oldest();
     let info = database(server_of(version).await).await;
     let session = Session::open_plain(&info).await;
     session.run(block("tables")).await;
@@ -193,7 +193,7 @@ async fn a_strangers_trigger_on_our_tables_is_not_run() {
 /// Who may only read is told what is lacking.
 #[tokio::test]
 async fn what_the_role_lacks_is_named() {
-    let version = versions()[0];
+    let version = oldest();
     let session = Session::open_plain(&installed(version).await).await;
     session.run(block("tables")).await;
     let role = format!("reader_of_{}", session.info.dbname());

@@ -7,7 +7,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::LATEST;
 
 use super::db::Session;
-use super::support::{database, server_of, versions};
+use super::support::{database, oldest, server_of};
 
 fn text(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().trim_end().to_owned();
@@ -28,7 +28,7 @@ pub(crate) fn locktop(server: &EmbeddedServer, info: &ConnInfo, arguments: &[&st
 
 #[tokio::test]
 async fn the_commands_say_what_they_did() {
-    let version = versions()[0];
+    let version = oldest();
     let server = server_of(version).await;
     let info = database(server).await;
     let run = |arguments: &[&str]| {
@@ -100,7 +100,7 @@ async fn the_commands_say_what_they_did() {
 /// Whoever may not is told what is needed; and that helps.
 #[tokio::test]
 async fn what_the_role_lacks_is_named() {
-    let server = server_of(versions()[0]).await;
+    let server = server_of(oldest()).await;
     let info = database(server).await;
     let admin = Session::open_plain(&info).await;
     let (role, name) = (format!("on call {}", info.dbname()), info.dbname().to_owned());

@@ -2,7 +2,7 @@
 
 use super::command::locktop;
 use super::db::{DUE, Session, installed};
-use super::support::{server_of, versions};
+use super::support::{oldest, server_of, versions};
 
 /// Twenty executions that ended, one a day ago, the next two, …; one that runs, of long ago; and the same for items and the record.
 async fn filled(version: u32) -> Session {
@@ -126,7 +126,7 @@ async fn a_log_that_is_past_its_retention_is_a_finding() {
 
 #[tokio::test]
 async fn the_command_says_what_it_removes() {
-    let version = versions()[0];
+    let version = oldest();
     let session = filled(version).await;
     let server = server_of(version).await;
     let run = |arguments: &[&str]| {

@@ -2,7 +2,7 @@
 
 use super::db::{Session, ask};
 use super::race::Stage;
-use super::support::versions;
+use super::support::{oldest, versions};
 
 #[tokio::test]
 async fn an_orphan_is_failed_with_what_was_seen_and_its_task_due_again() {
@@ -220,7 +220,7 @@ async fn the_procedure_commits_after_each() {
 /// A task that somebody has locked is left for the next time; the others are not.
 #[tokio::test]
 async fn a_locked_task_holds_no_other_up() {
-    let stage = Stage::orphaned(versions()[0]).await;
+    let stage = Stage::orphaned(oldest()).await;
     stage.one.run("SET locktop.orphan_grace = '0'").await;
     stage.two.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
     stage

@@ -105,7 +105,8 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     empty: "no backends",
     facts: |context, total| {
         let hidden = context.hidden();
-        let hidden = (hidden > 0).then(|| (format!("{hidden} hidden from this role"), Tone::Dim));
+        let hidden = (hidden > 0)
+            .then(|| (format!("{} hidden from this role", crate::text::count(hidden as u64)), Tone::Dim));
         std::iter::once((total.rows.to_string(), Tone::Plain)).chain(hidden).collect()
     },
     read: |context| {
@@ -193,7 +194,7 @@ pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
 pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
     let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
     let written = if written(&context.view.graph, backend) == Written::Maybe { " w" } else { "  " };
-    Cell::plain(format!("{}{written}", crate::text::age(seconds)))
+    Cell::plain(format!("{}{written}", crate::text::age(seconds))).with_dim_end(written)
 }
 
 /// `Lock/relation`: the class of what it waits for, and the event.

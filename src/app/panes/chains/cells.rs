@@ -1,5 +1,7 @@
 //! The cells of a line of the forest.
 
+use std::collections::HashSet;
+
 use super::{ChainRow, Place};
 use crate::app::context::Context;
 use crate::app::line::Tone;
@@ -76,13 +78,13 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
         Some(LockType::SafeSnapshot) => "safe snapshot".to_owned(),
         _ => object_first(what),
     };
-    let wants = if is_mode_known { what } else { format!("{what} {}", waiter.mode.short()) };
+    let end = if is_mode_known { more } else { format!(" {}{more}", waiter.mode.short()) };
     let (cycle, tone) = match node.cycle {
         Some(_) if node.parent.is_none() => ("DEADLOCK ", Tone::Critical),
         Some(_) => ("", Tone::Critical),
         None => ("", Tone::Plain),
     };
-    Cell::toned(fit_names(format!("{cycle}{wants}{more}"), room), tone)
+    Cell::toned(fit_names(format!("{cycle}{what}{end}"), room), tone).with_dim_end(&end)
 }
 
 /// What the sessions of a run wait for: `8 rows of accounts`, if all are of one table.
@@ -200,22 +202,16 @@ fn connects(context: &Context<'_>, place: Place<'_>) -> bool {
 
 /// The waiters of a group: the name that they share, or their number.
 fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
-    let mut names: Vec<String> = Vec::new();
-    // Looking at some is enough to know whether they are alike.
+    /// Members whose names are compared for each frame.
+    const COMPARED: usize = 2000;
     let Some(node) = place.node else { return String::new() };
-    for party in forest::members(context, node).take(64) {
-        let name = context.backend(party.pid()).map(|backend| backends::who(context, backend, room).text);
-        if let Some(name) = name
-            && !names.contains(&name)
-        {
-            names.push(name);
-        }
-    }
-    match names.as_slice() {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first, others @ ..] => format!("{first} +{}", others.len()),
-    }
+    let name = |party: Party| Some(backends::who(context, context.backend(party.pid())?, room).text);
+    let mut members = forest::members(context, node);
+    let mut names = members.by_ref().take(COMPARED).filter_map(name);
+    let Some(first) = names.next() else { return String::new() };
+    let others = names.filter(|name| *name != first).collect::<HashSet<_>>().len();
+    let bound = if members.next().is_some() { "≥" } else { "" };
+    if others == 0 { first } else { format!("{first} +{bound}{}", crate::text::count(others as u64)) }
 }
 
 pub(super) fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'a str> {

@@ -202,7 +202,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let mut facts = systems(&read);
     let lost = context.view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
     if lost > 0 {
-        facts.push((format!("{lost} lost"), Tone::Critical));
+        facts.push((format!("{} lost", text::count(lost as u64)), Tone::Critical));
     }
     facts.extend(listed(context));
     let errors = installations.iter().flat_map(|rows| rows.jobs.values());

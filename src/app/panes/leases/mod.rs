@@ -194,8 +194,8 @@ fn is_owned(row: &LeaseRow) -> bool {
 fn left(row: &LeaseRow) -> Cell {
     match row.left {
         _ if !is_owned(row) => Cell::none(),
-        Some(seconds) if seconds > 0.0 => Cell::plain(text::duration(seconds)),
-        Some(seconds) => Cell::toned(format!("{} ago", text::duration(-seconds)), Tone::Warning),
+        Some(seconds) if seconds > 0.0 => Cell::plain(text::age(seconds)),
+        Some(seconds) => Cell::toned(format!("{} ago", text::age(-seconds)), Tone::Warning),
         None => Cell::toned("no end", Tone::Warning),
     }
 }
@@ -255,10 +255,10 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let tables = &context.snapshot.systems.leases;
     let mut facts = stale_tables(context, tables);
     let counts = &context.view.leases.counts;
-    facts.push((format!("{} held", counts.of(LeaseState::Held)), Tone::Plain));
+    facts.push((format!("{} held", text::count(counts.of(LeaseState::Held).into())), Tone::Plain));
     let expired = counts.of(LeaseState::Expired);
     if expired > 0 {
-        facts.push((format!("{expired} expired"), Tone::Warning));
+        facts.push((format!("{} expired", text::count(expired.into())), Tone::Warning));
     }
     facts.extend(first_to_expire(context).filter(|_| expired == 0).map(|first| (first, Tone::Plain)));
     facts.extend(cut(tables));
@@ -286,5 +286,5 @@ fn first_to_expire(context: &Context<'_>) -> Option<String> {
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     let expired = context.view.leases.counts.of(LeaseState::Expired);
     let noun = if expired == 1 { "lease" } else { "leases" };
-    (expired > 0).then(|| (format!("{expired} {noun} expired"), Tone::Warning))
+    (expired > 0).then(|| (format!("{} {noun} expired", text::count(expired.into())), Tone::Warning))
 }

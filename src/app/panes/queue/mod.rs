@@ -198,7 +198,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts.push((format!("{processing} processing"), Tone::Plain));
     for (count, state, tone) in [(lost, "lost", Tone::Critical), (slow, "slow", Tone::Warning)] {
         if count > 0 {
-            facts.push((format!("{count} {state}"), tone));
+            facts.push((format!("{} {state}", crate::text::count(count as u64)), tone));
         }
     }
     if depth.failed.count > 0 {
@@ -224,5 +224,5 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     let lost = context.view.queue.of_state(ItemState::Lost).count();
     let noun = if lost == 1 { "item" } else { "items" };
-    (lost > 0).then(|| (format!("{lost} {noun} lost"), Tone::Critical))
+    (lost > 0).then(|| (format!("{} {noun} lost", crate::text::count(lost as u64)), Tone::Critical))
 }

@@ -272,7 +272,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
         [TaskState::Running, TaskState::MaybeRunning, TaskState::Uncommitted, TaskState::MaybeUncommitted];
     let running: u32 = running.into_iter().map(|state| counts.of(state)).sum();
     let mut facts = staleness(context);
-    facts.push((format!("{running} running"), Tone::Plain));
+    facts.push((format!("{} running", text::count(running.into())), Tone::Plain));
     let urgent = urgent(context);
     let next = next_task(context).filter(|_| urgent.is_empty());
     facts.extend(next.map(|next| (format!("next: {next}"), Tone::Plain)));
@@ -318,7 +318,7 @@ fn urgent(context: &Context<'_>) -> Vec<Fact> {
 pub fn count(context: &Context<'_>, state: TaskState) -> Option<Fact> {
     let number = context.view.tasks.counts.of(state);
     let tone = if state == TaskState::Orphan { Tone::Critical } else { Tone::Warning };
-    (number > 0).then(|| (format!("{number} {}", state.as_str()), tone))
+    (number > 0).then(|| (format!("{} {}", text::count(number.into()), state.as_str()), tone))
 }
 
 fn staleness(context: &Context<'_>) -> Vec<Fact> {
