@@ -4,6 +4,7 @@
 
 pub mod adapter;
 pub mod alert;
+pub mod attempts;
 pub mod awaited_locks;
 pub mod awaited_rows;
 pub mod blame;

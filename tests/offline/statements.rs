@@ -71,7 +71,7 @@ fn a_statement_without_a_secret_is_shown_as_it_is() {
 
 /// Files that may read the text of a statement, and how often: they recognize, compare or store it, and print nothing of it. A new place
 /// prints what `model::output` gives it for its channel.
-const READERS: [(&str, usize); 21] = [
+const READERS: [(&str, usize); 22] = [
     // The first word of a statement: what fails if it is cancelled.
     ("app/strip.rs", 1),
     ("feed/record/names.rs", 1),
@@ -80,6 +80,8 @@ const READERS: [(&str, usize); 21] = [
     // Whether two runs are of one statement, and which locks it takes.
     ("feed/report/ddl.rs", 1),
     ("model/adapter/presence.rs", 1),
+    // The function that it calls, by its name.
+    ("model/attempts.rs", 1),
     ("model/blame/cause.rs", 1),
     ("model/blame/counter.rs", 1),
     ("model/blame/statements.rs", 2),

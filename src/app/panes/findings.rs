@@ -12,6 +12,7 @@ use super::row::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
+use crate::model::attempts;
 use crate::model::finding::{self, Finding, Severity, lock_table};
 use crate::text;
 
@@ -135,7 +136,8 @@ pub fn quiet(context: &Context<'_>) -> Vec<Line> {
         )
     });
     let next = super::tasks::next_task(context).map(|next| format!("next task: {next}"));
-    let facts = [lock_table::fill(context.snapshot_view()), deadlocks, next];
+    let view = context.snapshot_view();
+    let facts = [lock_table::fill(view), deadlocks, attempts::seen(view), next];
     let info = |fact: String| Line::new().with(format!("  info        {fact}"), Tone::Dim);
     let ok = Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim);
     let ok = findings.is_empty().then_some(ok);

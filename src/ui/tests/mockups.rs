@@ -125,6 +125,10 @@ fn quiet() -> Builder {
     b.session(7731, "backup@pg_dump", State::Active, 7800.0, copy).backend_xmin = Some(1000);
     b.lock(7731, relation(ORDERS), LockMode::AccessShare, None);
     b.session(8120, "app@web-1", State::IdleInTransaction, 12.0, "SELECT 1");
+    let tries = "SELECT pg_try_advisory_lock(hashtext('nightly-export'))";
+    for (pid, since) in [(8140, 5.0), (8141, 8.0), (8142, 300.0)] {
+        b.session(pid, "export@cron", State::Idle, since, tries);
+    }
     b.session(8133, "report@metabase", State::Active, 0.8, "SELECT count(*) FROM orders");
     b.task(6, "send digests", "sql", 300.0, -12.0);
     b.lease("7", "node1", 20.0, 12.0);
