@@ -22,6 +22,7 @@ mod plain_words;
 #[path = "../support/plain_words.rs"]
 mod plain_words_of;
 mod proto;
+mod regression;
 #[path = "../support/shapes.rs"]
 mod shapes;
 #[path = "../support/source.rs"]
