@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::observed::Observed;
 use super::statement::token::tokens;
 use super::view::SnapshotView;
 use super::{QueryText, Timestamp};
@@ -27,12 +28,12 @@ const FUNCTIONS: [&str; 8] = [
 
 /// What the latest statement of each session asks for without waiting, if it began in the last minute: `at least 216 requests that do not
 /// wait in the last minute: check_rate_limit 200, pg_try_advisory_lock 14, NOWAIT 2`. Each session counts once, as the server keeps its
-/// latest statement only. None if there is none.
+/// latest statement only. None if there is none, or if the sessions could not be read.
 pub fn seen(view: SnapshotView<'_>) -> Option<String> {
-    let snapshot = view.snapshot;
-    let is_recent = |began: Timestamp| (snapshot.taken_at - began).as_seconds_f64() <= WINDOW;
+    let Observed::Read(backends) = view.snapshot.backends.observed() else { return None };
+    let is_recent = |began: Timestamp| (view.snapshot.taken_at - began).as_seconds_f64() <= WINDOW;
     let mut counts = BTreeMap::<String, u64>::new();
-    for backend in snapshot.backends.last_rows().iter().filter(|row| row.query_start.is_some_and(is_recent)) {
+    for backend in backends.iter().filter(|row| row.query_start.is_some_and(is_recent)) {
         if let Some(what) = backend.query.as_ref().and_then(asks) {
             *counts.entry(what).or_default() += 1;
         }

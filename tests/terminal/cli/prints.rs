@@ -97,7 +97,7 @@ fn what_needs_no_server_is_printed_whole() {
         (&["--help"], vec!["Usage:", "snapshot", "demo", "-h, --host"]),
         (&["-?"], vec!["Usage:"]),
         (&["snapshot", "--help"], vec!["--format"]),
-        (&["recover", "--help"], vec!["Tasks whose session has ended", "--terminate"]),
+        (&["recover", "--help"], vec!["Recover tasks whose worker has died", "--terminate"]),
         (&["demo", "--help"], vec!["--headless", "--until", "--time-scale", "[default: 60]", "crash"]),
     ] {
         let left = run(locktop(arguments));
