@@ -1,5 +1,7 @@
 //! Finding the rows of a view without searching: built once a view. What is in the snapshot itself is found by its own index.
 
+use std::sync::OnceLock;
+
 use rustc_hash::FxHashMap;
 
 use super::blame::Shown;
@@ -17,6 +19,8 @@ pub struct ViewIndex {
     pub(super) items: FxHashMap<ItemId, u32>,
     /// The lines of the Blame screen, which are worked out when it is looked at.
     pub(super) blame: Shown,
+    /// The line about requests that do not wait, which is worked out when the server is quiet.
+    pub(super) attempts: OnceLock<Option<String>>,
     /// Something on the server is of another database than the one that locktop is connected to.
     pub(super) other_database: bool,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::observed::Observed;
 use super::statement::token::tokens;
+use super::statement::{Act, Nowait, beginning, first};
 use super::view::SnapshotView;
 use super::{QueryText, Timestamp};
 use crate::text;
@@ -26,9 +27,9 @@ const FUNCTIONS: [&str; 8] = [
     "lease_acquire",
 ];
 
-/// What the latest statement of each session asks for without waiting, if it began in the last minute: `at least 216 requests that do not
-/// wait in the last minute: check_rate_limit 200, pg_try_advisory_lock 14, NOWAIT 2`. Each session counts once, as the server keeps its
-/// latest statement only. None if there is none, or if the sessions could not be read.
+/// The requests of the last minute that do not wait, by function or clause: `at least 216 requests that do not wait in the last minute:
+/// check_rate_limit 200, pg_try_advisory_lock 14, NOWAIT 2`. A lower bound: of each session the server keeps only the latest statement.
+/// None if there is no such request, or if the sessions could not be read.
 pub fn seen(view: SnapshotView<'_>) -> Option<String> {
     let Observed::Read(backends) = view.snapshot.backends.observed() else { return None };
     let is_recent = |began: Timestamp| (view.snapshot.taken_at - began).as_seconds_f64() <= WINDOW;
@@ -50,20 +51,28 @@ pub fn seen(view: SnapshotView<'_>) -> Option<String> {
 
 /// The function or clause with which it asks; none if it waits, or asks for nothing.
 fn asks(query: &QueryText) -> Option<String> {
-    let text = query.unredacted();
-    let end = (0..=text.len().min(READ)).rev().find(|end| text.is_char_boundary(*end))?;
-    let tokens = tokens(text.get(..end)?);
-    tokens.iter().zip(tokens.iter().skip(1).map(Some).chain([None])).find_map(|(token, next)| {
-        let name = token.name()?;
-        let is_call = next.is_some_and(|next| next.sign('('));
-        match name.as_str() {
-            "nowait" if token.is("nowait") => Some("NOWAIT".to_owned()),
-            name if is_call && (name.starts_with("pg_try_advisory_") || FUNCTIONS.contains(&name)) => {
-                Some(name.to_owned())
-            }
-            _ => None,
+    let text = beginning(query.unredacted(), READ);
+    // Few statements have such a word, and reading one takes longer than this.
+    let lower = text.to_ascii_lowercase();
+    if !["pg_try_", "nowait"].iter().chain(&FUNCTIONS).any(|word| lower.contains(word)) {
+        return None;
+    }
+    let tokens = tokens(text);
+    // These only describe a statement, or keep one for later.
+    if tokens.first()?.is_any(&["EXPLAIN", "PREPARE", "DECLARE", "CREATE"]) {
+        return None;
+    }
+    if let Some(statement) = first(text, READ) {
+        if let Some(call) = statement.calls.iter().find(|call| call.act == Act::Try) {
+            return Some(call.function.clone());
         }
-    })
+        if matches!(statement.nowait, Nowait::Fails | Nowait::Rows) {
+            return Some("NOWAIT".to_owned());
+        }
+    }
+    let calls = tokens.windows(2).filter(|pair| matches!(pair, [_, next] if next.sign('(')));
+    let mut names = calls.filter_map(|pair| pair.first()?.name());
+    names.find(|name| FUNCTIONS.contains(&name.as_str()))
 }
 
 #[cfg(test)]
@@ -80,6 +89,11 @@ mod tests {
             ("SELECT pg_advisory_lock(42)", None),
             ("SELECT 'pg_try_advisory_lock(42)' -- NOWAIT", None),
             ("SELECT \"nowait\", pg_try_advisory_lock FROM t", None),
+            ("SELECT nowait FROM t WHERE nowait = 1", None),
+            ("LOCK TABLE accounts IN EXCLUSIVE MODE NOWAIT", Some("NOWAIT")),
+            ("SELECT 1 FROM accounts FOR UPDATE SKIP LOCKED", None),
+            ("EXPLAIN SELECT pg_try_advisory_lock(42)", None),
+            ("PREPARE p AS SELECT locktop.check_rate_limit('a', 5, 60)", None),
         ];
         for (statement, expected) in cases {
             assert_eq!(asks(&statement.into()).as_deref(), expected, "{statement}");

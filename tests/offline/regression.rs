@@ -1,8 +1,8 @@
-//! What recordings show, kept as text: the snapshot as a table and as JSON, what `check` says of it, and the report. A change of the
-//! program that changes none of it on purpose leaves these files as they are.
+//! The outputs for kept recordings: the last snapshot as a table and as JSON, the result of `check`, and the report. They change only with
+//! a commit that means to change them.
 //!
-//! `LOCKTOP_ACCEPT=1 cargo test --test offline regression` writes them anew; read the difference before committing it. Another recording:
-//! `locktop record tests/recordings/kept/NAME.ltr --for 5s`.
+//! `LOCKTOP_ACCEPT=1 cargo test --test offline regression` writes the outputs; read the difference before you commit it. To add a
+//! recording: `locktop record tests/recordings/kept/NAME.ltr --for 5s`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/kept")
 }
 
-/// What is shown of a recording: of its last snapshot, and its report.
+/// The outputs for a recording: all as text, and the last snapshot as JSON.
 fn shown(path: &Path) -> (String, String) {
     let mut recording = Recording::open(path).unwrap();
     let count = recording.moments().len();

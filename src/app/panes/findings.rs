@@ -137,7 +137,8 @@ pub fn quiet(context: &Context<'_>) -> Vec<Line> {
     });
     let next = super::tasks::next_task(context).map(|next| format!("next task: {next}"));
     let view = context.snapshot_view();
-    let facts = [lock_table::fill(view), deadlocks, attempts::seen(view), next];
+    let attempts = context.index.attempts.get_or_init(|| attempts::seen(view)).clone();
+    let facts = [lock_table::fill(view), deadlocks, attempts, next];
     let info = |fact: String| Line::new().with(format!("  info        {fact}"), Tone::Dim);
     let ok = Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim);
     let ok = findings.is_empty().then_some(ok);

@@ -30,7 +30,7 @@ impl Before {
         })
     }
 
-    /// `12 sessions were already waiting at the first snapshot, the longest for 4m10s; not included in the sum`; none where nobody did.
+    /// `12 sessions were already waiting at the first snapshot, the longest for 4m10s; not included in the sum`; none if no session was.
     pub fn words(&self) -> Option<String> {
         let sessions = match self.sessions {
             0 => return None,

@@ -209,7 +209,8 @@ pub fn forms() -> Vec<(&'static Form, String)> {
     found
 }
 
-fn beginning(text: &str, bytes: usize) -> &str {
+/// The beginning of a text, of at most so many bytes.
+pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }

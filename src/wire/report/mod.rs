@@ -53,7 +53,7 @@ pub struct Report {
     pub marks_omitted: usize,
     /// Who made others wait, and for how long.
     pub blame: Blame,
-    /// The moment at which most waited; none where nobody did.
+    /// The moment at which most waited; none if no session did.
     pub worst: Option<Worst>,
     /// What was done, and what came of it.
     pub actions: Vec<Mark>,

@@ -81,8 +81,7 @@ impl Dashboard {
 
     /// Asks a question with a key, and waits until it can be answered.
     pub(crate) fn question(&mut self, key: &str, answer: &str) {
-        self.screen.keys(key);
-        self.screen.shows(answer);
+        self.screen.asks(key, answer);
     }
 
     /// Goes to the first row, which has this in it.

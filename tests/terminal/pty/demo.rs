@@ -81,14 +81,7 @@ fn a_stranger_ends_the_root_that_the_demo_begins_with() {
             .lines()
             .any(|line| line.starts_with("> CRIT") && line.contains(" idle in transaction, blocks"))
     });
-    within_ten(&mut screen, |screen| {
-        screen.keys("K");
-        let asks = answers(screen, "y terminate", &["press again"]);
-        if !asks {
-            screen.hides("press again");
-        }
-        asks
-    });
+    screen.asks("K", "y terminate");
     screen.keys("y");
     screen.shows("its session ended");
     // The other shortcuts of the line: `4`, then `R` on an orphan.
@@ -96,15 +89,15 @@ fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     screen.keys("4");
     screen.shows("─ Tasks");
     screen.hides("─ Chains");
-    within_ten(&mut screen, |screen| {
+    within_three(&mut screen, |screen| {
+        select(screen, "g", "orphan");
         screen.keys("R");
-        if !answers(screen, "y recover", &["Nothing is done", "it is not running"]) {
-            // Somebody was faster; orphans come first.
-            screen.keys("<enter>g");
+        if !screen.answers("y recover", &["Nothing is done", "it is not running"]) {
+            screen.keys("<enter>");
             return false;
         }
         screen.keys("y");
-        answers(screen, "due again", &["nothing was done", "was not", "changed"])
+        screen.answers("due again", &["nothing was done", "was not", "changed"])
     });
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
@@ -149,9 +142,9 @@ fn every_screen_of_the_demo_has_rows_in_one_language() {
     assert_eq!(screen.wait_exit(), 0);
 }
 
-/// Tries ten times at most: others are at work there, too, and faster on a machine that is busy.
-fn within_ten(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
-    assert!((0..10).any(|_| attempt(screen)), "{}", screen.contents());
+/// Tries three times at most: others are at work there, too.
+fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
+    assert!((0..3).any(|_| attempt(screen)), "{}", screen.contents());
 }
 
 /// Goes to a row with this in it. One that has just gone leaves nothing selected.
@@ -162,17 +155,6 @@ fn select(screen: &mut Screen, key: &str, text: &str) {
     });
 }
 
-/// Whether one of these words comes; the first that does.
-fn answers(screen: &Screen, good: &str, bad: &[&str]) -> bool {
-    let mut is_good = false;
-    screen.wait_for(good, |seen| {
-        let text = seen.contents();
-        is_good = text.contains(good);
-        is_good || bad.iter().any(|words| text.contains(words))
-    });
-    is_good
-}
-
 #[test]
 fn a_person_recovers_an_orphan_of_the_demo() {
     let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "crash"]);
@@ -181,16 +163,16 @@ fn a_person_recovers_an_orphan_of_the_demo() {
     screen.keys("4");
     screen.hides("Advisory");
     screen.keys("/orphan<enter>");
-    within_ten(&mut screen, |screen| {
+    within_three(&mut screen, |screen| {
         // The youngest: nobody else is about to recover it.
         select(screen, "G", "orphan");
         screen.keys("R");
-        if !answers(screen, "y recover", &["Nothing is done", "it is not running"]) {
+        if !screen.answers("y recover", &["Nothing is done", "it is not running"]) {
             screen.keys("<enter>");
             return false;
         }
         screen.keys("y");
-        answers(screen, "due again", &["nothing was done", "was not", "changed"])
+        screen.answers("due again", &["nothing was done", "was not", "changed"])
     });
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
@@ -203,7 +185,7 @@ fn a_person_ends_a_live_lease_of_the_demo() {
     screen.keys("5");
     screen.hides("Advisory");
     screen.keys("/held<enter>");
-    within_ten(&mut screen, |screen| {
+    within_three(&mut screen, |screen| {
         select(screen, "g", "held");
         let lease = screen
             .contents()
@@ -211,12 +193,12 @@ fn a_person_ends_a_live_lease_of_the_demo() {
             .find(|line| line.starts_with('>'))
             .and_then(|line| line.split_whitespace().nth(2).map(str::to_owned));
         screen.keys("U");
-        if !answers(screen, "to confirm", &["has ended", "it is not held", "released"]) {
+        if !screen.answers("to confirm", &["has ended", "it is not held", "released"]) {
             screen.keys("<enter>");
             return false;
         }
         screen.keys(&format!("{}<enter>", lease.unwrap_or_default()));
-        answers(screen, "has ended", &["nothing was done", "has changed"])
+        screen.answers("has ended", &["nothing was done", "has changed"])
     });
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);

@@ -86,11 +86,7 @@ async fn so_is_a_row_of_our_own_tables_after_its_session_was_terminated() {
     dashboard.take_away("terminated");
     becomes(&admin, "SELECT state FROM running_tasks", "settling").await;
     dashboard.screen.shows("R recover");
-    // The row may just have changed: the key is refused until it has been the same for half a second.
-    support::wait_for("the question", || {
-        dashboard.screen.keys("R");
-        dashboard.screen.contents().contains("y recover")
-    });
+    dashboard.question("R", "y recover");
     dashboard.screen.keys("y");
     becomes(&admin, "SELECT status FROM task_execution_log", "failed").await;
     dashboard.done(2);

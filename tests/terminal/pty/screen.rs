@@ -181,6 +181,27 @@ impl Screen {
         self.wait_for(&format!("the end of {text}"), |screen| !screen.contents().contains(text));
     }
 
+    /// Waits for one of these texts; whether it is the good one.
+    pub(crate) fn answers(&self, good: &str, bad: &[&str]) -> bool {
+        let mut is_good = false;
+        self.wait_for(good, |seen| {
+            let text = seen.contents();
+            is_good = text.contains(good);
+            is_good || bad.iter().any(|words| text.contains(words))
+        });
+        is_good
+    }
+
+    /// Presses an acting key until its question is there: the key is refused while the row under the cursor is new there.
+    pub(crate) fn asks(&mut self, key: &str, question: &str) {
+        const REFUSED: &str = "has just changed; press again";
+        self.keys(key);
+        while !self.answers(question, &[REFUSED]) {
+            self.hides(REFUSED);
+            self.keys(key);
+        }
+    }
+
     /// Waits until the row with this text is the one under the cursor.
     pub(crate) fn shows_selected(&self, text: &str) {
         self.wait_for(&format!("{text} to be selected"), |screen| {

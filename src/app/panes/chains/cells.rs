@@ -1,6 +1,6 @@
 //! The cells of a line of the forest.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::{ChainRow, Place};
 use crate::app::context::Context;
@@ -202,16 +202,15 @@ fn connects(context: &Context<'_>, place: Place<'_>) -> bool {
 
 /// The waiters of a group: the name that they share, or their number.
 fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
-    /// Members whose names are compared for each frame.
-    const COMPARED: usize = 2000;
     let Some(node) = place.node else { return String::new() };
-    let name = |party: Party| Some(backends::who(context, context.backend(party.pid())?, room).text);
-    let mut members = forest::members(context, node);
-    let mut names = members.by_ref().take(COMPARED).filter_map(name);
+    // A queue has many sessions of few programs: only those that differ are put in words.
+    let mut seen = FxHashSet::default();
+    let sessions = forest::members(context, node).filter_map(|party| context.backend(party.pid()));
+    let different = sessions.filter(|row| seen.insert((&row.application, &row.user, &row.client)));
+    let mut names = different.map(|row| backends::who(context, row, room).text);
     let Some(first) = names.next() else { return String::new() };
-    let others = names.filter(|name| *name != first).collect::<HashSet<_>>().len();
-    let bound = if members.next().is_some() { "≥" } else { "" };
-    if others == 0 { first } else { format!("{first} +{bound}{}", crate::text::count(others as u64)) }
+    let others = names.filter(|name| *name != first).collect::<FxHashSet<_>>().len();
+    if others == 0 { first } else { format!("{first} +{}", crate::text::count(others as u64)) }
 }
 
 pub(super) fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'a str> {
