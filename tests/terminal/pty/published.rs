@@ -14,7 +14,8 @@ const STATUS: &str = "SELECT string_agg(status, ' ' ORDER BY task_id) FROM task_
 async fn worker(info: &ConnInfo, admin: &Client, task: i32, application: &str) -> (Client, i32) {
     let client = support::open(info).await.client;
     client.batch_execute(&format!("SET application_name = '{application}'")).await.unwrap();
-    client.execute("SELECT try_acquire_task_lock($1, 'worker-001')", &[&task]).await.unwrap();
+    // With the worker's name in its statement the session would be linked to the worker.
+    client.execute("SELECT try_acquire_task_lock($1, $2)", &[&task, &"worker-001"]).await.unwrap();
     admin.batch_execute("UPDATE task_execution_log SET started_at = now() - interval '2 h'").await.unwrap();
     let pid = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     (client, pid)
