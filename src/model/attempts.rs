@@ -27,8 +27,8 @@ const FUNCTIONS: [&str; 8] = [
     "lease_acquire",
 ];
 
-/// The requests of the last minute that do not wait, by function or clause: `at least 216 requests that do not wait in the last minute:
-/// check_rate_limit 200, pg_try_advisory_lock 14, NOWAIT 2`. A lower bound: of each session the server keeps only the latest statement.
+/// The requests of the last minute that never wait, by function or clause: `check_rate_limit ≥200, pg_try_advisory_lock ≥14: requests in 1m
+/// that never wait`. Lower bounds: of each session the server keeps only the latest statement.
 /// None if there is no such request, or if the sessions could not be read.
 pub fn seen(view: SnapshotView<'_>) -> Option<String> {
     let Observed::Read(backends) = view.snapshot.backends.observed() else { return None };
@@ -39,14 +39,11 @@ pub fn seen(view: SnapshotView<'_>) -> Option<String> {
             *counts.entry(what).or_default() += 1;
         }
     }
-    let all: u64 = counts.values().sum();
     let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let parts: Vec<String> =
-        counts.iter().take(3).map(|(what, count)| format!("{what} {}", text::count(*count))).collect();
-    let noun = if all == 1 { "request that does not wait" } else { "requests that do not wait" };
-    let parts = parts.join(", ");
-    (all > 0).then(|| format!("at least {} {noun} in the last minute: {parts}", text::count(all)))
+        counts.iter().take(3).map(|(what, count)| format!("{what} ≥{}", text::count(*count))).collect();
+    (!parts.is_empty()).then(|| format!("{}: requests in 1m that never wait", parts.join(", ")))
 }
 
 /// The function or clause with which it asks; none if it waits, or asks for nothing.
