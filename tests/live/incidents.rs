@@ -14,7 +14,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
 use tokio_postgres::Client;
 
-use crate::support::{database, open, pid, wait_until};
+use crate::support::{database, is_oldest, open, pid, wait_until};
 
 /// A session: statements that are answered, and then one that is not, with the wait event in which it stays.
 struct Session {
@@ -218,6 +218,7 @@ async fn play(server: &EmbeddedServer, incident: &'static Incident) {
     let admin = open(&info).await.client;
     admin.batch_execute(TABLES).await.unwrap();
     admin.batch_execute(incident.set_up).await.unwrap();
+    is_oldest(&admin).await;
     let mut sessions = Vec::new();
     for session in incident.sessions {
         sessions.push(begin(&info, &admin, session).await);

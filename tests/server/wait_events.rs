@@ -13,7 +13,7 @@ use locktop::model::view::View;
 use locktop::model::wait_graph::Party;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
-use support::{all_versions, database, open, pid, server_of, versions, wait_until};
+use support::{all_versions, database, is_oldest, open, pid, server_of, versions, wait_until};
 use tokio_postgres::Client;
 
 async fn view(info: &ConnInfo) -> Arc<View> {
@@ -44,6 +44,7 @@ async fn what_is_waited_for_is_said_and_who_may_be_in_the_way() {
         let fill = "CREATE TABLE audit (id int, t text); INSERT INTO audit SELECT i, repeat('x', 100) FROM generate_series(1, 5000) AS i;
             DELETE FROM audit WHERE id % 3 = 0";
         admin.batch_execute(fill).await.unwrap();
+        is_oldest(&admin).await;
         let (held, asks) = (open(&own).await.client, open(&own).await.client);
         held.batch_execute("BEGIN; DECLARE c CURSOR FOR SELECT * FROM audit; FETCH 1 FROM c").await.unwrap();
         let (first, second) = (pid(&held).await, pid(&asks).await);

@@ -62,6 +62,16 @@ pub(crate) fn all_versions() -> Vec<u32> {
     }
 }
 
+/// Waits until the transactions are over that are older than what this session has committed. One of any database keeps VACUUM from freezing
+/// those rows, and so from waiting for a page.
+pub(crate) async fn is_oldest(client: &Client) {
+    let xid = "SELECT pg_current_xact_id()::text::bigint";
+    let xid: i64 = client.query_one(xid, &[]).await.unwrap().get(0);
+    let sql = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > $1";
+    let is = async || client.query_one(sql, &[&xid]).await.unwrap().get(0);
+    wait_until("the end of older transactions", is).await;
+}
+
 /// Room for a crowd of 200 beside everything else.
 pub(crate) async fn start(version: Option<u32>) -> EmbeddedServer {
     let options = Options { version, ..Options::default() }

@@ -19,7 +19,7 @@ use tokio_postgres::Client;
 use cases::{CASES, Case, Event, WRITES};
 
 use super::stage::{is_there, pid};
-use super::support::{self, database, deaf_client, open, wait_until};
+use super::support::{self, database, deaf_client, is_oldest, open, wait_until};
 
 /// How many times in a row the session is seen in its state before the signal.
 const LASTS: u32 = 2;
@@ -63,6 +63,7 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     if [case.other, case.then].iter().any(|statement| statement.contains("big")) {
         let big = "CREATE TABLE big AS SELECT i, repeat('x', 500) AS x FROM generate_series(1, 20000) AS i; DELETE FROM big WHERE i % 2 = 0";
         look.batch_execute(big).await.unwrap();
+        is_oldest(&look).await;
     }
     let (other, victim) = (open(info).await.client, open(info).await.client);
     other.batch_execute(case.other).await.unwrap();
