@@ -90,8 +90,6 @@ pub struct Notice {
     pub ticks: Option<u8>,
     /// A frame with it was on the screen.
     pub seen: bool,
-    /// It stands where a question stood: the next key was meant for that, and only takes it away.
-    pub takes_key: bool,
 }
 
 /// Where a jump began, which Escape leads back to.

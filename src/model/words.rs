@@ -50,7 +50,7 @@ pub(super) fn lock_name_or(
 }
 
 /// Numbers below this are ids rather than hashes.
-const SMALLEST_HASH: i64 = 1 << 20;
+const SMALLEST_HASH: u64 = 1 << 20;
 
 /// Tasks that are looked through: a name is looked for whenever a lock is shown.
 const HASHED: usize = 1_000;
@@ -59,7 +59,7 @@ const HASHED: usize = 1_000;
 pub(super) fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     let key = tag
         .advisory_key()
-        .filter(|key| matches!(key, LockKey::Bigint(number) if number.abs() >= SMALLEST_HASH))?;
+        .filter(|key| matches!(key, LockKey::Bigint(number) if number.unsigned_abs() >= SMALLEST_HASH))?;
     if tag.database() != Some(snapshot.server()?.datid) {
         return None;
     }

@@ -39,8 +39,12 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     };
     let width = dialog::width(area.width);
     let lines = dialog.lines(area.width);
-    let mut options = choices(&dialog.choices(), usize::from(width.saturating_sub(4)));
-    options.extend(asked(app, dialog));
+    let is_over = dialog.over.is_some();
+    let mut options = Vec::new();
+    if !is_over {
+        options = choices(&dialog.choices(), usize::from(width.saturating_sub(4)));
+        options.extend(asked(app, dialog));
+    }
     let bottom = BESIDE + u16::try_from(options.len()).unwrap_or(0);
     // Below the findings and their strip, as far as there is room.
     let most = area.height.saturating_sub(FINDINGS).max(LEAST).min(area.height);
@@ -116,6 +120,7 @@ fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme:
     let (label, verb) = ("[Back]", dialog.order.verb.does());
     let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);
     match (&dialog.plan.confirm, app.cannot_ask()) {
+        _ if dialog.over.is_some() => {}
         (_, Some(why)) => line.push(why, Tone::Critical),
         (Confirm::Nothing, _) => line.push(dialog.word.clone().unwrap_or_default(), Tone::Warning),
         _ if !dialog.is_armed() => line.push("…", Tone::Dim),

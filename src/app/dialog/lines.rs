@@ -47,6 +47,9 @@ impl Dialog {
     }
 
     fn said(&self) -> Vec<Line> {
+        if let Some(over) = &self.over {
+            return self.ended(over);
+        }
         let mut lines = Vec::new();
         if let Kind::Known(known) = &self.order.kind {
             lines.extend(known.lines());
@@ -67,6 +70,15 @@ impl Dialog {
         }
         lines.extend(hidden(self.order.hidden, "marked row"));
         lines.extend(hidden(self.plan.hidden, self.order.kind.one()));
+        lines
+    }
+
+    /// Why nothing can be confirmed any more, and of several targets what became of each.
+    fn ended(&self, over: &str) -> Vec<Line> {
+        let rows = self.plan.rows.iter().filter(|_| self.plan.rows.len() > 1);
+        let each = rows.filter_map(|row| Some(format!("{}: {}", row.target.name, row.change.as_ref()?)));
+        let mut lines = vec![Line::new().with(over, Tone::Warning)];
+        lines.extend(each.map(|line| Line::new().with(line, Tone::Plain)));
         lines
     }
 }

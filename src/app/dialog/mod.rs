@@ -48,6 +48,8 @@ pub struct Dialog {
     pub scroll: usize,
     /// Why the last key did nothing.
     pub word: Option<String>,
+    /// Why nothing is left to confirm: the target has ended or changed since it was shown. Only Back works then.
+    pub over: Option<String>,
     /// Another one with everything that a confirmation is about.
     pub revision: u64,
     /// It is on the screen as it is now.
@@ -74,8 +76,19 @@ pub(in crate::app) enum Step {
 impl Dialog {
     /// A question that nobody has seen yet.
     pub fn new(order: Order, plan: ActionPlan, seen: Arc<View>, revision: u64) -> Self {
-        let (typed, word) = (String::new(), None);
-        Self { order, plan, seen, typed, scroll: 0, word, revision, armed: false, new: true }
+        let typed = String::new();
+        Self {
+            order,
+            plan,
+            seen,
+            typed,
+            scroll: 0,
+            word: None,
+            over: None,
+            revision,
+            armed: false,
+            new: true,
+        }
     }
 
     /// It was drawn, as it was at this revision.
@@ -155,6 +168,10 @@ impl Dialog {
     pub(in crate::app) fn key(&mut self, key: Key, page: usize) -> Step {
         if key == Key::plain(Code::Esc) || key == Key::plain(Code::F(10)) || key == Key::ctrl('c') {
             return Step::Back;
+        }
+        if self.over.is_some() {
+            let is_back = [Key::plain(Code::Enter), Key::char('q')].contains(&key);
+            return if is_back { Step::Back } else { Step::Nothing };
         }
         if !self.armed {
             return Step::Nothing;

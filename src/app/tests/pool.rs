@@ -21,7 +21,7 @@ fn asked_and_changed(keys: &str, pid: i32, change: impl FnOnce(&mut Backend)) ->
 type Change = Box<dyn Fn(&mut Backend)>;
 
 #[test]
-fn a_question_closes_when_somebody_else_is_behind_the_backend() {
+fn a_question_is_over_when_another_client_has_the_backend() {
     let now = Some(sample::at(-0.5));
     let ran = "has run another statement since then: it may serve another client: nothing was done";
     let other = "now serves another client: nothing was done";
@@ -43,9 +43,8 @@ fn a_question_closes_when_somebody_else_is_behind_the_backend() {
     ] {
         for (words, change) in &changes {
             let mut app = asked_and_changed(keys, pid, change);
-            assert!(app.dialog.is_none(), "{keys}: {words}");
-            let notice = app.notice.as_ref().unwrap().text.clone();
-            assert!(notice.starts_with(&pid.to_string()) && notice.ends_with(words), "{keys}: {notice}");
+            let over = super::dialogs::over(&app).to_owned();
+            assert!(over.starts_with(&pid.to_string()) && over.ends_with(words), "{keys}: {over}");
             assert_eq!(drive(&mut app, "y<enter>"), [], "{keys}: {words}");
             assert!(app.flights.is_empty());
         }
@@ -104,6 +103,6 @@ fn a_heartbeat_leaves_a_question_about_a_worker_open() {
         slowly(&mut app, keys);
         seen(&mut app);
         arrive(&mut app, worker(2, 0.5).view());
-        assert!(app.dialog.is_none(), "{keys}");
+        assert_ne!(super::dialogs::over(&app), "", "{keys}");
     }
 }

@@ -65,14 +65,17 @@ fn the_same_item_in_another_attempt_is_another_question_and_a_renewed_lease_is_n
 }
 
 #[test]
-fn a_question_about_an_item_closes_when_its_worker_has_the_next() {
+fn a_question_about_an_item_is_over_when_its_worker_has_the_next() {
     let mut app = app(worker(9, 1, "a"));
     slowly(&mut app, "6K");
     assert!(app.dialog.is_some(), "{:?}", app.notice);
     seen(&mut app);
     drive(&mut app, "7");
     arrive(&mut app, worker(10, 1, "a").view());
-    assert!(app.dialog.is_none());
-    assert!(app.notice.as_ref().unwrap().text.contains("no longer holds that lock"));
+    assert!(
+        super::dialogs::over(&app).contains("no longer holds that lock"),
+        "{}",
+        super::dialogs::over(&app)
+    );
     assert_eq!(command(&drive(&mut app, "<enter>")), None);
 }

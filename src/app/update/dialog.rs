@@ -172,7 +172,8 @@ impl App {
         }
     }
 
-    /// Brings the question up to date with the newest view. It closes when nothing is left of what it is about.
+    /// Brings the question up to date with the newest view. One that nothing is left of stays open with the reason, so that keys
+    /// meant for it do not reach the screen; one that was not drawn yet is refused.
     pub(super) fn refresh_dialog(&mut self) -> Update {
         let Some((mut dialog, view)) = self.dialog.take().zip(self.newest()) else { return Update::redraw() };
         if view.target != dialog.seen.target {
@@ -193,14 +194,12 @@ impl App {
             Kind::Rows(_) => dialog.plan.refreshed(&look),
         };
         dialog.replan(plan, self.next_number());
-        if let Some(why) = dialog.why_over() {
-            // What could not be done from the start was not begun either.
-            let end = if dialog.is_new() { "" } else { ": nothing was done" };
-            let update = self.insist(format!("{why}{end}"));
-            if let Some(notice) = &mut self.notice {
-                notice.takes_key = !dialog.is_new();
-            }
-            return update;
+        dialog.over = match dialog.why_over() {
+            Some(why) if dialog.is_new() => return self.insist(why),
+            why => why.map(|why| format!("{why}: nothing was done")),
+        };
+        if dialog.over.is_some() {
+            dialog.scroll = 0;
         }
         let number = self.next_number();
         let asked = match &mut dialog.order.kind {
@@ -227,8 +226,8 @@ impl App {
                 Update::redraw()
             }
             Step::Back => {
-                self.dialog = None;
-                self.say("nothing was done")
+                let over = self.dialog.take().and_then(|dialog| dialog.over);
+                self.say(over.unwrap_or_else(|| "nothing was done".to_owned()))
             }
             Step::Confirm => self.confirm(),
             Step::Replan => self.choice_changed(),

@@ -200,12 +200,6 @@ impl App {
         {
             return Update::effect(Effect::Quit);
         }
-        if let Some(notice) = self.notice.as_ref().filter(|notice| notice.takes_key) {
-            if notice.seen {
-                self.notice = None;
-            }
-            return Update::redraw();
-        }
         // It has been read, and the keys it lies over are needed again.
         let read = |notice: &mut Notice| notice.seen || notice.ticks.is_some();
         let had_notice = self.notice.take_if(read).is_some();
@@ -334,8 +328,7 @@ impl App {
     pub fn say(&mut self, text: impl Into<String>) -> Update {
         // What nobody has seen yet and somebody should is more important.
         if self.notice.as_ref().is_none_or(|notice| notice.seen || notice.ticks.is_some()) {
-            self.notice =
-                Some(Notice { text: text.into(), ticks: Some(NOTICE), seen: false, takes_key: false });
+            self.notice = Some(Notice { text: text.into(), ticks: Some(NOTICE), seen: false });
         }
         Update::redraw()
     }
@@ -352,7 +345,7 @@ impl App {
 
     /// Shows a word to the user that stays until a key is pressed.
     fn insist(&mut self, text: impl Into<String>) -> Update {
-        self.notice = Some(Notice { text: text.into(), ticks: None, seen: false, takes_key: false });
+        self.notice = Some(Notice { text: text.into(), ticks: None, seen: false });
         Update::redraw()
     }
 

@@ -9,8 +9,7 @@ impl App {
         if self.prompt.is_some() || self.dialog.is_some() || self.is_too_small() {
             return Update::none();
         }
-        let notice =
-            self.notice.take_if(|notice| !notice.takes_key && (notice.seen || notice.ticks.is_some()));
+        let notice = self.notice.take_if(|notice| notice.seen || notice.ticks.is_some());
         let mut update = match *spot {
             Spot::Key(action) if self.pages.is_empty() => self.act(action),
             Spot::Key(action) => self.page_key(Some(action)),

@@ -210,9 +210,9 @@ fn party(text: &str) -> Option<(Party<'_>, &str)> {
 
 fn ended(code: &str, message: &str) -> Option<Ended> {
     Some(match code {
-        // In other languages as well: `NOWAIT` names what it did not get, and nothing else has quotes.
-        "55P03" if message.contains("lock timeout") => Ended::LockTimeout,
-        "55P03" => Ended::NoWait,
+        // In every language: the message of NOWAIT names the table in quotes, that of lock_timeout has none.
+        "55P03" if message.contains(['"', '«', '»', '“', '„']) => Ended::NoWait,
+        "55P03" => Ended::LockTimeout,
         "57014" if message.contains("statement timeout") => Ended::StatementTimeout,
         "57014" if message.contains("lock timeout") => Ended::LockTimeout,
         "57014" if message.contains("autovacuum") => Ended::Autovacuum,

@@ -65,6 +65,11 @@ fn questions_about_sessions_at_three_sizes() {
         ] {
             check(name, &mut incident(width, height).keys(keys));
         }
+        let mut later = sample::incident(0.0);
+        later.backends.retain(|backend| backend.pid != 4312);
+        let mut asked = incident(width, height).keys("2K");
+        asked.text();
+        check("ask_over", &mut asked.view(later.view()));
         check(
             "ask_blockers",
             &mut Stage::new(width, height).view(sample::shared(0.0).view()).keys("2K<tab>"),

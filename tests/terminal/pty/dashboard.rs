@@ -87,17 +87,15 @@ impl Dashboard {
     /// Goes to the first row, which has this in it.
     pub(crate) fn select_first(&mut self, text: &str) {
         support::wait_for(&format!("{text} to be selected"), || {
-            // A message that has not been read yet takes a key for itself.
             self.screen.keys("g");
             self.screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
         });
     }
 
-    /// Takes a message away with a key that means nothing to anybody. It goes once it has been on the screen for a moment, in which
-    /// nothing is typed.
+    /// Closes a question that is over, and takes its message away: a message goes once a frame had it.
     pub(crate) fn take_away(&mut self, message: &str) {
         support::wait_for("the message to be read", || {
-            self.screen.keys("y");
+            self.screen.keys("<esc>");
             std::thread::sleep(std::time::Duration::from_millis(150));
             !self.screen.contents().contains(message)
         });

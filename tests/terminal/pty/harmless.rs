@@ -147,7 +147,7 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     assert!(is_there(&scene.look, scene.pid).await);
     // It is on record a moment before it is on the screen.
     dashboard.take_away("no longer matched");
-    // Where the program heard of it first that is what it says, and the next key only takes it away.
+    // If a snapshot arrived first, the question is over and is closed.
     dashboard.take_away("nothing was done");
     dashboard.quit();
 }

@@ -10,7 +10,7 @@ use super::support;
 const HOLD: &str = "SELECT pg_advisory_lock(77)";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_question_closes_when_the_client_of_the_pool_changes() {
+async fn a_question_is_over_when_the_client_of_the_pool_changes() {
     let incident = Incident::none().await;
     let look = support::open(&incident.info()).await.client;
     let lines = "default_pool_size = 1\nserver_reset_query = DISCARD ALL";
