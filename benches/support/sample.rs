@@ -231,7 +231,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
         index: Arc::new(index),
-        series: Arc::new(Series { samples, waiting_since }),
+        series: Arc::new(Series { samples, waiting_since, ..Series::default() }),
         held_since: Arc::new(held_since),
         runs_since: Arc::new(runs_since),
         lock_waits,

@@ -168,7 +168,7 @@ impl Digest {
         let adapters = self.past.adapters.look(&snapshot, &self.thresholds);
         self.name_jobs(&adapters, &snapshot);
         let before = &self.view;
-        let (graph, series) = if snapshot.locks.is_known() {
+        let (graph, mut series) = if snapshot.locks.is_known() {
             let graph = WaitGraph::build(input(&snapshot));
             let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
             self.past.graph_from = Some(GraphFrom {
@@ -179,6 +179,9 @@ impl Digest {
         } else {
             (Arc::clone(&before.graph), Arc::clone(&before.series))
         };
+        if !snapshot.systems.refusals.is_empty() {
+            series::refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.systems);
+        }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
         let past = &mut self.past;
         past.series = Arc::clone(&series);

@@ -1,8 +1,17 @@
 //! The last minutes: how many waited at each poll.
 
 use crate::model::Timestamp;
+use crate::model::refusals::{Refusals, WINDOW};
+use crate::model::systems::Systems;
 use crate::model::view::{Sample, Series};
 use crate::model::wait_graph::WaitGraph;
+
+/// The series with what was refused by now, and without what is older than the window.
+pub fn refused(series: &mut Series, at: Timestamp, systems: &Systems) {
+    let is_recent = |then: Timestamp| then < at && (at - then).as_seconds_f64() <= WINDOW;
+    series.refusals.retain(|sample| sample.at.is_some_and(is_recent));
+    series.refusals.extend(Refusals::sampled(systems, at));
+}
 
 /// The series with one more sample, and without those older than `minutes` before it.
 pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32) -> Series {
@@ -15,7 +24,7 @@ pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32)
     samples.push(Sample { at, waiting: graph.waiting });
     let waiting_since =
         (graph.waiting > 0).then(|| series.waiting_since.unwrap_or_else(|| began(graph).unwrap_or(at)));
-    Series { samples, waiting_since }
+    Series { samples, waiting_since, refusals: series.refusals.clone() }
 }
 
 /// When the longest wait began; none where nobody waits.

@@ -36,6 +36,7 @@ pub mod prepared;
 pub mod promise;
 pub mod rate_limit;
 pub mod redis_lease;
+pub mod refusals;
 pub mod rights;
 pub mod section;
 pub mod sections;

@@ -60,6 +60,7 @@ impl Snapshot {
         all.extend(tables("id_generators", &systems.generators));
         all.extend(tables("task_workers", &systems.workers));
         all.extend(tables("lock_waits", &systems.contended));
+        all.extend(tables("refusals", &systems.refusals));
         all.extend(systems.redis.servers.iter().map(|server| SectionRead {
             section: "redis",
             of: Some(Cow::Borrowed(&server.server)),
@@ -115,6 +116,7 @@ impl Snapshot {
         empty(&mut systems.generators, |name| is_excluded("id_generators", Some(name)), at);
         empty(&mut systems.workers, |name| is_excluded("task_workers", Some(name)), at);
         empty(&mut systems.contended, |name| is_excluded("lock_waits", Some(name)), at);
+        empty(&mut systems.refusals, |name| is_excluded("refusals", Some(name)), at);
         let label = |rows: &InstallationRows| format!("adapters {}", rows.installation.label());
         // A job system without parts is one of which nothing is expected.
         for rows in

@@ -14,6 +14,7 @@ use super::lock::LockTag;
 use super::owner::Owner;
 use super::rate_limit::RateLimit;
 use super::redis_lease::RedisLeases;
+use super::refusals::Refusals;
 use super::section::Section;
 use super::task::KeyRule;
 use super::task_worker::TaskWorker;
@@ -81,6 +82,8 @@ pub struct Systems {
     pub workers: Vec<TableRows<TaskWorker>>,
     /// `contended_locks`: the locks that were waited for the longest, as the schema has counted.
     pub contended: Vec<TableRows<CountedWaits>>,
+    /// `refusals`: what the schema's functions refused, one row a table.
+    pub refusals: Vec<TableRows<Refusals>>,
     /// Locks that are kept in Redis; without servers where none is configured.
     pub redis: Arc<RedisLeases>,
 }

@@ -48,6 +48,8 @@ pub struct Series {
     pub samples: Vec<Sample>,
     /// When somebody began to wait, if since then somebody always did.
     pub waiting_since: Option<Timestamp>,
+    /// What was refused up to each poll of the last minute, oldest first; empty if that is not counted or not known.
+    pub refusals: Vec<super::refusals::Refusals>,
 }
 
 /// Polls are made less often than somebody asked for.

@@ -25,7 +25,7 @@ const MESSAGE: usize = 16 << 20;
 /// Bytes of the rows of one answer, as they are held here: the driver may collect them.
 const ROWS: usize = 32 << 20;
 
-/// What each row takes beside its bytes.
+/// What a row, or another message that is kept, takes beside its bytes.
 const ROW: usize = 128;
 
 /// Bytes of a COPY. What reads one counts for itself, keeps less and passes the rest over.
@@ -34,8 +34,8 @@ const COPIED: usize = 4 << 30;
 /// Bytes of notices, notifications and settings until an answer ends.
 const ASIDES: usize = 16 << 20;
 
-/// Bytes of everything else until an answer ends.
-const ANSWER: usize = 256 << 20;
+/// Bytes of everything else until an answer ends: a description of columns, read, takes several times its bytes.
+const ANSWER: usize = 8 << 20;
 
 /// Names of settings that a server reports: the driver keeps them all.
 const SETTINGS: usize = 256;
@@ -110,7 +110,7 @@ impl Bounds {
             b'D' => self.rows += length + ROW,
             b'd' => self.copied += length + 1,
             b'N' | b'A' | b'S' if self.is_ready => self.asides += length + 1,
-            _ => self.rest += length + 1,
+            _ => self.rest += length + ROW,
         }
         let rest = if self.is_ready { (ANSWER, "in one answer") } else { (LOGIN, "before login") };
         for (sent, (limit, when)) in [
@@ -174,9 +174,14 @@ mod tests {
 
     #[test]
     fn an_answer_has_an_end() {
-        for (kind, length, many) in
-            [(b'D', 6, 251_000), (b'D', 1 << 20, 33), (b'd', 4 << 20, 1025), (b'N', 1 << 20, 17)]
-        {
+        for (kind, length, many) in [
+            (b'D', 6, 251_000),
+            (b'D', 1 << 20, 33),
+            (b'd', 4 << 20, 1025),
+            (b'N', 1 << 20, 17),
+            (b'T', 1000, 7500),
+            (b'C', 15, 59_000),
+        ] {
             let mut bounds = ready();
             for _ in 0..many - many / 30 - 2 {
                 assert_eq!(bounds.message(kind, length), Ok(()), "{kind}");

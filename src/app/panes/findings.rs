@@ -14,6 +14,7 @@ use crate::app::detail;
 use crate::app::line::{Line, Tone};
 use crate::model::attempts;
 use crate::model::finding::{self, Finding, Severity, lock_table};
+use crate::model::refusals;
 use crate::text;
 
 /// Findings, as the view has them.
@@ -138,7 +139,8 @@ pub fn quiet(context: &Context<'_>) -> Vec<Line> {
     let next = super::tasks::next_task(context).map(|next| format!("next task: {next}"));
     let view = context.snapshot_view();
     let attempts = context.index.attempts.get_or_init(|| attempts::seen(view)).clone();
-    let facts = [lock_table::fill(view), deadlocks, attempts, next];
+    let refused = refusals::line(&context.view.series);
+    let facts = [lock_table::fill(view), deadlocks, refused, attempts, next];
     let info = |fact: String| Line::new().with(format!("  info        {fact}"), Tone::Dim);
     let ok = Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim);
     let ok = findings.is_empty().then_some(ok);

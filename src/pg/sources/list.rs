@@ -13,6 +13,7 @@ use crate::model::counted_waits::CountedWaits;
 use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
 use crate::model::rate_limit::RateLimit;
+use crate::model::refusals::Refusals;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::Systems;
 use crate::model::task::{Execution, Schedule, TaskSet};
@@ -118,4 +119,5 @@ sources! {
     generators: IdGenerator,
     workers: TaskWorker,
     contended: CountedWaits,
+    refusals: Refusals,
 }

@@ -1,5 +1,5 @@
 //! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits and id generators; workers and what
-//! they take, and waits that were counted.
+//! they take, waits that were counted, and refusals.
 //!
 //! A source is a file: what its table is called, what it has to have, the query, and a row of it (`source.rs`); `list.rs` has them all.
 //! Each table is read by one statement of a known cost, as `pg::tables` says. What is dear is read in every few polls, what runs in each.
@@ -15,6 +15,7 @@ mod queue;
 mod queue_count;
 mod queue_item;
 mod reader;
+mod refusal;
 mod schedule;
 mod search;
 mod source;

@@ -63,6 +63,7 @@ struct Document<'a> {
     id_generators: Vec<queue::Generator<'a>>,
     task_workers: Vec<lock_waits::Taker<'a>>,
     lock_waits: lock_waits::LockWaits<'a>,
+    refusals: Vec<queue::Refused<'a>>,
     adapters: Vec<adapters::InstallationDocument<'a>>,
     findings: Vec<rows::Finding<'a>>,
     blame: Option<blame::Blame<'a>>,
@@ -144,6 +145,7 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         id_generators: queue::generators(snapshot),
         task_workers: lock_waits::workers(view, snapshot),
         lock_waits: lock_waits::lock_waits(view, snapshot),
+        refusals: queue::refusals(snapshot),
         adapters: adapters::installations(view, snapshot),
         findings: view.findings.iter().map(|finding| rows::Finding::of(finding, view, &gids)).collect(),
         blame: blame::blame(&view.blame),
@@ -196,6 +198,7 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
         ("id_generators", SectionState::together(&systems.generators)),
         ("task_workers", SectionState::together(&systems.workers)),
         ("lock_waits", SectionState::together(&systems.contended)),
+        ("refusals", SectionState::together(&systems.refusals)),
     ];
     sections.extend(others.into_iter().filter_map(|(name, state)| Some((name, state?))));
     let redis = &snapshot.systems.redis;

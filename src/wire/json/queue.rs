@@ -156,3 +156,26 @@ pub(super) fn generators(snapshot: &Snapshot) -> Vec<Generator<'_>> {
     })
     .collect()
 }
+
+/// What the functions of one schema refused since counting began.
+#[derive(Debug, Serialize)]
+pub(super) struct Refused<'a> {
+    table: &'a str,
+    rate_limit: Option<i64>,
+    transfer: Option<i64>,
+    lease: Option<i64>,
+    task: Option<i64>,
+}
+
+pub(super) fn refusals(snapshot: &Snapshot) -> Vec<Refused<'_>> {
+    let tables = snapshot.systems.refusals.iter().filter(|table| is_read(table));
+    let rows = tables.flat_map(|table| table.section.last_rows().iter().map(move |row| (table, row)));
+    rows.map(|(table, row)| Refused {
+        table: &table.source.name,
+        rate_limit: row.rate_limit,
+        transfer: row.transfer,
+        lease: row.lease,
+        task: row.task,
+    })
+    .collect()
+}

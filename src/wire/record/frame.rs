@@ -348,7 +348,8 @@ fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
 
 /// Taken apart, so that a kind of table that is new is not forgotten. What is in Redis is a part of its own.
 fn same_systems(before: &Systems, after: &Systems) -> bool {
-    let Systems { leases, counts, items, limits, generators, workers, contended, redis: _ } = before;
+    let Systems { leases, counts, items, limits, generators, workers, contended, refusals, redis: _ } =
+        before;
     same_tables(leases, &after.leases)
         && same_tables(counts, &after.counts)
         && same_tables(items, &after.items)
@@ -356,6 +357,7 @@ fn same_systems(before: &Systems, after: &Systems) -> bool {
         && same_tables(generators, &after.generators)
         && same_tables(workers, &after.workers)
         && same_tables(contended, &after.contended)
+        && same_tables(refusals, &after.refusals)
 }
 
 fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {

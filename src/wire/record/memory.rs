@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::activity;
 use super::cell::{Cell, column, rows};
 use super::columns::{columns, flat_rows, lists};
+use super::schema_rows::RefusalRows;
 use super::strings::{Decoded, Strings};
 use crate::model::finding::deadlocks::{Broken, Counted, SeenCycle, Victims};
 use crate::model::finding::{Deadlocks, NewRoots};
@@ -335,18 +336,25 @@ pub(super) struct Minutes {
     samples: Samples,
     #[prost(message, required, tag = 2)]
     waiting_since: <Option<Timestamp> as Cell>::Column,
+    #[prost(message, required, tag = 3)]
+    refusals: RefusalRows,
 }
 
 pub(super) fn of_series(series: &Series, strings: &mut Strings) -> Minutes {
     Minutes {
         samples: column(&series.samples, strings),
         waiting_since: column(&[series.waiting_since], strings),
+        refusals: column(&series.refusals, strings),
     }
 }
 
 pub(super) fn series(kept: &Minutes, strings: &Decoded) -> Series {
     let since = rows::<Option<Timestamp>>(&kept.waiting_since, strings).pop();
-    Series { samples: rows(&kept.samples, strings), waiting_since: since.flatten() }
+    Series {
+        samples: rows(&kept.samples, strings),
+        waiting_since: since.flatten(),
+        refusals: rows(&kept.refusals, strings),
+    }
 }
 
 /// What the graph was made of beside the locks, where those are older than the look.

@@ -1,8 +1,9 @@
-//! What locktop's schema says of its workers, and of waits that were counted.
+//! Workers, counted waits and refusals of locktop's schema.
 
 use super::columns::{columns, lists};
 use crate::model::counted_waits::CountedWaits;
 use crate::model::lock::{LockMode, LockTag};
+use crate::model::refusals::Refusals;
 use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
 
@@ -25,9 +26,17 @@ columns! {
         6 first: Option<Timestamp>,
         7 last: Option<Timestamp>,
     }
+    RefusalRows of Refusals {
+        1 at: Option<Timestamp>,
+        2 rate_limit: Option<i64>,
+        3 transfer: Option<i64>,
+        4 lease: Option<i64>,
+        5 task: Option<i64>,
+    }
 }
 
 lists! {
     TaskWorkerLists of TaskWorker;
     CountedLockLists of CountedWaits;
+    RefusalLists of Refusals;
 }

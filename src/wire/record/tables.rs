@@ -12,6 +12,7 @@ use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
 use crate::model::owner::Owner;
 use crate::model::rate_limit::RateLimit;
+use crate::model::refusals::Refusals;
 use crate::model::systems::{Source, Systems, TableRows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
 use crate::model::task_worker::TaskWorker;
@@ -157,6 +158,7 @@ columns! {
     WorkerTables of FlatTable<TaskWorker> { 1 source: Source, 2 rows: Vec<TaskWorker>, 3 is_cut: bool, }
     /// Tables with waits that were counted.
     ContendedTables of FlatTable<CountedWaits> { 1 source: Source, 2 rows: Vec<CountedWaits>, 3 is_cut: bool, }
+    RefusalTables of FlatTable<Refusals> { 1 source: Source, 2 rows: Vec<Refusals>, 3 is_cut: bool, }
 }
 
 flat_rows! {
@@ -294,6 +296,8 @@ pub(super) struct SystemTables {
     workers: WorkerTables,
     #[prost(message, required, tag = 7)]
     contended: ContendedTables,
+    #[prost(message, required, tag = 8)]
+    refusals: RefusalTables,
 }
 
 /// The other lock systems as they are kept. Those in Redis are kept on their own.
@@ -306,6 +310,7 @@ pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTabl
         generators: column(&flat(&systems.generators), strings),
         workers: column(&flat(&systems.workers), strings),
         contended: column(&flat(&systems.contended), strings),
+        refusals: column(&flat(&systems.refusals), strings),
     }
 }
 
@@ -315,7 +320,8 @@ pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionSt
         tables.iter().map(|table| SectionState::of(&table.section))
     }
     // Taken apart, so that a kind of table that is new is not forgotten. What is in Redis has no section here.
-    let Systems { leases, counts, items, limits, generators, workers, contended, redis: _ } = systems;
+    let Systems { leases, counts, items, limits, generators, workers, contended, refusals, redis: _ } =
+        systems;
     of(leases)
         .chain(of(counts))
         .chain(of(items))
@@ -323,6 +329,7 @@ pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionSt
         .chain(of(generators))
         .chain(of(workers))
         .chain(of(contended))
+        .chain(of(refusals))
 }
 
 /// The other lock systems that were kept.
@@ -335,6 +342,7 @@ pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decode
         generators: tables(rows(&kept.generators, strings), states),
         workers: tables(rows(&kept.workers, strings), states),
         contended: tables(rows(&kept.contended, strings), states),
+        refusals: tables(rows(&kept.refusals, strings), states),
         redis: Arc::default(),
     }
 }

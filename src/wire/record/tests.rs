@@ -33,6 +33,7 @@ use crate::model::past::{GraphFrom, KeptLook, Look, Past};
 use crate::model::plan::Rights;
 use crate::model::rate_limit::RateLimit;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
+use crate::model::refusals::Refusals;
 use crate::model::snapshot::{Detection, Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls};
 use crate::model::systems::{Source, Systems, TableRows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
@@ -394,7 +395,18 @@ impl Dice {
                 first: dice.maybe(Self::time),
                 last: dice.maybe(Self::time),
             }),
+            refusals: self.tables(Self::refusals),
             redis: Arc::new(crate::model::redis_lease::RedisLeases { read_at, cut: self.bool(), ..redis }),
+        }
+    }
+
+    fn refusals(&mut self) -> Refusals {
+        Refusals {
+            at: self.maybe(Self::time),
+            rate_limit: self.maybe(Self::i64),
+            transfer: self.maybe(Self::i64),
+            lease: self.maybe(Self::i64),
+            task: self.maybe(Self::i64),
         }
     }
 
@@ -502,6 +514,7 @@ impl Dice {
             series: Arc::new(Series {
                 samples: self.some(5, |dice| Sample { at: dice.time(), waiting: dice.u32() }),
                 waiting_since: self.maybe(Self::time),
+                refusals: self.some(3, Self::refusals),
             }),
             graph_from: self.maybe(|dice| GraphFrom {
                 backends: Arc::new(dice.some(3, Self::backend)),
@@ -655,6 +668,7 @@ fn same(kept: &KeptLook, look: &Look) {
     same_tables(&new.generators, &old.generators);
     same_tables(&new.workers, &old.workers);
     same_tables(&new.contended, &old.contended);
+    same_tables(&new.refusals, &old.refusals);
     assert_eq!(new.redis, old.redis);
     assert_eq!((&kept.notes, &kept.rights), (&look.notes, &look.view.rights));
     assert_eq!(kept.expected.as_ref(), Some(&look.view.expected));

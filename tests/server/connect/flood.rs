@@ -131,16 +131,21 @@ const COMMANDS: [&[&str]; 7] = [
     &["snapshot", "--watch=0.1s", "--count", "50", "--format", "json"],
 ];
 
-fn run(line: &[&str], port: u16) -> (Left, u64) {
+/// Runs a command that waits for so many seconds until it is let in.
+fn run(line: &[&str], port: u16, patience: &str) -> (Left, u64) {
     let mut command = locktop(&[&["-w"], line].concat());
     command.env("PGHOST", "127.0.0.1").env("PGPORT", port.to_string()).env("PGUSER", "postgres");
-    command.env("PGDATABASE", "postgres").env("PGCONNECT_TIMEOUT", "2");
+    command.env("PGDATABASE", "postgres").env("PGCONNECT_TIMEOUT", patience);
     let is_endless = line.iter().any(|word| ["--watch=0.1s", "worker"].contains(word));
     watched(command, if is_endless { LIMIT } else { OWN_END })
 }
 
 fn stays_small(name: &str, line: &[&str], port: u16) -> Left {
-    let (left, peak) = run(line, port);
+    small_for(name, line, port, "2")
+}
+
+fn small_for(name: &str, line: &[&str], port: u16, patience: &str) -> Left {
+    let (left, peak) = run(line, port, patience);
     assert!(peak <= MOST, "{name}, {line:?}: {peak} MB; {}", left.err);
     println!("{name}, {line:?}: {peak} MB, {:?} {}", left.status, left.err.trim());
     left
@@ -173,7 +178,8 @@ fn before_login_no_message_is_larger_than_libpq_reads() {
         for answers_tls in [false, true] {
             let port = flood(first.clone(), rest.clone(), answers_tls);
             let line = COMMANDS[(number * 2 + usize::from(answers_tls)) % COMMANDS.len()];
-            let left = stays_small(name, line, port);
+            // Long enough to read what is refused.
+            let left = small_for(name, line, port, "30");
             assert!(left.status != Some(0), "{name}: {left:?}");
             let is_said = left.err.contains(said) || left.out.contains(said);
             assert!(answers_tls || number == 3 || is_said, "{name} {line:?}: {left:?}");

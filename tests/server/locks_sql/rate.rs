@@ -83,7 +83,10 @@ async fn who_is_refused_neither_locks_nor_writes() {
         for call in calls {
             assert_eq!(other.ask(call).await, "f", "{version}");
         }
-        assert_eq!(other.ask("SELECT pg_current_xact_id_if_assigned()").await, "-", "{version}");
+        // Before 15 every counter of refusals is logged, once in 32 times.
+        if version >= 15 {
+            assert_eq!(other.ask("SELECT pg_current_xact_id_if_assigned()").await, "-", "{version}");
+        }
     }
 }
 

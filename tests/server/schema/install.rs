@@ -101,6 +101,7 @@ async fn it_comes_and_goes_whole() {
                     ("locktop_audit", 0),
                     ("locktop_workers", 1),
                     ("rate_limit", 1),
+                    ("refusals", 0),
                     ("scheduled_tasks", 1),
                     ("task_execution_log", 1),
                     ("task_queue", 1)

@@ -4,6 +4,7 @@
 mod leases;
 mod limits;
 mod queue;
+mod refusals;
 #[path = "../tasks/stage.rs"]
 mod stage;
 #[path = "../../support/suite.rs"]

@@ -79,7 +79,15 @@ pub(crate) async fn command(ground: &Ground, role: &str, arguments: &[&str]) -> 
 
 /// `locktop snapshot`.
 pub(crate) async fn snapshot(ground: &Ground, role: &str, more: &[&str]) -> Value {
-    let left = command(ground, role, &[&["snapshot", "--format", "json"], more].concat()).await;
+    let arguments = [&["snapshot", "--format", "json"], more].concat();
+    let mut left = command(ground, role, &arguments).await;
+    // A busy machine may take longer than the program waits.
+    for _ in 0..3 {
+        if !left.err.contains("has not answered for") {
+            break;
+        }
+        left = command(ground, role, &arguments).await;
+    }
     assert_eq!(left.status, Some(0), "{left:?}");
     serde_json::from_str(&left.out).unwrap()
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use locktop_locks::SchemaName;
 
 /// The newest version of the schema, which an installation makes.
-pub const LATEST: u32 = 7;
+pub const LATEST: u32 = 8;
 
 /// The files of a version, in order.
 struct Version {
@@ -20,7 +20,7 @@ macro_rules! file {
 }
 
 /// Oldest first. A version that was released is never edited: what changes is a new one.
-static VERSIONS: [Version; 7] = [
+static VERSIONS: [Version; 8] = [
     Version {
         number: 1,
         files: &[file!("001_marks"), file!("001_keys"), file!("001_audit"), file!("001_cron")],
@@ -66,7 +66,8 @@ static VERSIONS: [Version; 7] = [
         number: 6,
         files: &[file!("006_before"), file!("006_tasks"), file!("006_queue"), file!("006_after")],
     },
-    Version { number: LATEST, files: &[file!("007_workers"), file!("007_purge")] },
+    Version { number: 7, files: &[file!("007_workers"), file!("007_purge")] },
+    Version { number: LATEST, files: &[file!("008_refusals")] },
 ];
 
 /// Records the version at the end of its script, and marks what was made.

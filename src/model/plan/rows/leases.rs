@@ -176,7 +176,7 @@ fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
     }
     let servers =
         if lease.servers == 1 { "its server".to_owned() } else { format!("{} servers", lease.servers) };
-    let does = format!("delete {} on {servers}if its value is the one shown", lease.name());
+    let does = format!("delete {} on {servers} if its value is the one shown", lease.name());
     Ok((TargetKind::RedisLease(Arc::clone(lease)), does, cautions))
 }
 

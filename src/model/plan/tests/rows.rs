@@ -136,7 +136,7 @@ fn a_lock_in_redis_is_compared_with_its_value() {
         (&*lease.key, plan.confirm.clone()),
         (b"job:7".as_slice(), Confirm::Owner("job:7".to_owned()))
     );
-    assert_eq!(plan.rows[0].does, "delete job:7 on 3 serversif its value is the one shown");
+    assert_eq!(plan.rows[0].does, "delete job:7 on 3 servers if its value is the one shown");
     assert_eq!(plan.rows[0].cautions[0].words, "1 of 3 servers do not answer: it may remain there");
     assert_eq!(plan.rows[0].facts[2..], ["never expires".to_owned(), "on 2 of 3 servers".to_owned()]);
     assert_eq!(still_there(&plan, &context(&view)), [None]);

@@ -1,0 +1,93 @@
+//! Requests that locktop's own functions refused instead of waiting, as the sequences of table `refusals` count them.
+
+use super::Timestamp;
+use super::systems::Systems;
+use super::view::Series;
+use crate::text;
+
+/// Seconds that the line of a quiet server looks back.
+pub const WINDOW: f64 = 60.0;
+
+/// The counters at one moment. `None`: not known, for lack of a right or on a standby.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// When the server read them; none for a table that is not read, and then no counter is known.
+    pub at: Option<Timestamp>,
+    /// Requests over a rate limit.
+    pub rate_limit: Option<i64>,
+    /// Transfers of which an account had another version.
+    pub transfer: Option<i64>,
+    /// Leases that another owner had.
+    pub lease: Option<i64>,
+    /// Tasks whose key another session held.
+    pub task: Option<i64>,
+}
+
+impl Refusals {
+    /// The sum over all tables that are known in this snapshot; none if there is none.
+    pub fn sampled(systems: &Systems, at: Timestamp) -> Option<Self> {
+        let known = systems.refusals.iter().filter(|table| table.section.is_known());
+        let rows = known.flat_map(|table| table.section.last_rows().iter());
+        let sum =
+            rows.fold(Self::default(), |sum, row| sum.with(row, |a, b| Some(a.unwrap_or(0) + b?).or(a)));
+        sum.counters().iter().any(|(_, count)| count.is_some()).then_some(Self { at: Some(at), ..sum })
+    }
+
+    fn with(&self, other: &Self, of: impl Fn(Option<i64>, Option<i64>) -> Option<i64>) -> Self {
+        Self {
+            at: self.at,
+            rate_limit: of(self.rate_limit, other.rate_limit),
+            transfer: of(self.transfer, other.transfer),
+            lease: of(self.lease, other.lease),
+            task: of(self.task, other.task),
+        }
+    }
+
+    fn counters(&self) -> [(&'static str, Option<i64>); 4] {
+        [
+            ("rate limit", self.rate_limit),
+            ("transfer", self.transfer),
+            ("lease", self.lease),
+            ("task", self.task),
+        ]
+    }
+}
+
+/// `refused in 1m: rate limit 5,647, transfer 82`; none if nothing was, or if it is not known. A counter that started again counts from
+/// there.
+pub fn line(series: &Series) -> Option<String> {
+    let (first, last) = (series.refusals.first()?, series.refusals.last()?);
+    let since = last
+        .with(first, |now, then| now.zip(then).map(|(now, then)| if now < then { now } else { now - then }));
+    let mut parts: Vec<_> = since
+        .counters()
+        .into_iter()
+        .filter_map(|(name, count)| Some((name, u64::try_from(count?).ok().filter(|count| *count > 0)?)))
+        .collect();
+    parts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let parts: Vec<String> =
+        parts.iter().map(|(name, count)| format!("{name} {}", text::count(*count))).collect();
+    (!parts.is_empty()).then(|| format!("refused in 1m: {}", parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64, rate_limit: i64, transfer: Option<i64>) -> Refusals {
+        let at = Timestamp::from_timestamp(second, 0);
+        Refusals { at, rate_limit: Some(rate_limit), transfer, lease: Some(3), task: None }
+    }
+
+    #[test]
+    fn the_line_has_what_was_refused_in_the_window() {
+        let line = |samples: &[Refusals]| line(&Series { refusals: samples.to_vec(), ..Series::default() });
+        assert_eq!(line(&[]), None);
+        assert_eq!(line(&[at(0, 5_000, Some(1))]), None, "the first snapshot has no rise");
+        let two = [at(0, 5_000, Some(1)), at(50, 10_647, Some(83))];
+        assert_eq!(line(&two).unwrap(), "refused in 1m: rate limit 5,647, transfer 82");
+        assert_eq!(line(&[at(0, 5, None), at(50, 7, Some(9))]).unwrap(), "refused in 1m: rate limit 2");
+        assert_eq!(line(&[at(0, 5_000, None), at(50, 7, None)]).unwrap(), "refused in 1m: rate limit 7");
+        assert_eq!(line(&[at(0, 5, Some(1)), at(50, 5, Some(1))]), None);
+    }
+}
